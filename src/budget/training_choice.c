@@ -41,6 +41,13 @@
 #define SCRATCH_LEAST_PICTURES 30000.0
 #define SMALL_PART (1.0 / 3) /* of all of these, at SMALL_SIZE and below */
 
+/* Windows of native pixels become smaller only where there is time for fewer epochs or pictures
+ * than these, and not below this size: what is hidden in a whole picture is hard to learn from a
+ * part of it, and four times as many epochs do not make up for that. */
+#define WINDOW_LEAST_SIZE 128
+#define WINDOW_WANTED_EPOCHS 2.0
+#define WINDOW_WANTED_PICTURES 3000.0
+
 /* A training from scratch that has time for so many epochs and pictures begins with pictures of
  * half the size, unless they are hardly faster or too small. With less time the second half would
  * be too short to get used to the other size, and worse than none. */
@@ -93,16 +100,22 @@ static bool is_enough(const stk_training_facts *f, int size, double epochs) {
     double pictures = f->pretrained ? TUNE_WANTED_PICTURES : SCRATCH_WANTED_PICTURES;
     double least = f->pretrained || f->epochs > 0 ? 0 : SCRATCH_LEAST_PICTURES;
     double seen = epochs * (double)f->pictures;
+    if (f->windows) {
+        return epochs >= WINDOW_WANTED_EPOCHS || seen >= WINDOW_WANTED_PICTURES;
+    }
     wanted = f->epochs > 0 ? fmin(wanted, f->epochs) : wanted;
     return (epochs >= part * wanted && seen >= part * least) || seen >= part * pictures;
 }
 
 static int choose_size(const stk_training_facts *f) {
+    int least = f->windows      ? WINDOW_LEAST_SIZE
+                : f->pretrained ? TUNE_LEAST_SIZE
+                                : SCRATCH_LEAST_SIZE;
     int size = f->img_size;
     while (f->may_shrink && !is_enough(f, size, early_gain(f, size) * epochs_at(f, size, 1))) {
         int smaller = (size - SIZE_STEP / 2) / SIZE_STEP * SIZE_STEP; /* 224 after 260, not 256 */
         bool helps = picture_s_at(f, smaller) * LEAST_GAIN < picture_s_at(f, size);
-        if (smaller < (f->pretrained ? TUNE_LEAST_SIZE : SCRATCH_LEAST_SIZE) || !helps) {
+        if (smaller < least || !helps) {
             break;
         }
         size = smaller;

@@ -28,6 +28,7 @@ typedef struct stk_training_facts {
     bool pretrained;    /* training starts from pretrained weights */
     int img_size;       /* of the model, in pixels */
     bool may_shrink;    /* smaller pictures may be chosen */
+    bool windows;       /* smaller pictures are not scaled: they show less of what is stored */
     bool may_grow;      /* larger pictures may be chosen */
     double source_px;   /* typical side of a stored picture, in pixels; NaN: not known */
     bool may_begin_small; /* smaller pictures may be chosen for the first half */

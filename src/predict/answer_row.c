@@ -9,7 +9,12 @@
 #include "base/text/csv.h"
 #include "weights/label_sets.h"
 
-stk_status stk_answer_row_open(stk_answer_row *row, const int *classes, int columns,
+double stk_answer_unseen(stk_answer_kind kind, size_t pictures, int columns, int unseen) {
+    bool shared = kind == STK_ANSWER_PROBABILITIES && pictures > 0 && unseen > 0;
+    return shared ? 1.0 / ((double)pictures + columns + unseen) : 0;
+}
+
+stk_status stk_answer_row_open(stk_answer_row *row, const int *classes, int columns, int unseen,
                                stk_error *err) {
     size_t count = (size_t)row->answers->class_count;
     int most = row->how->most > 0 ? row->how->most : 1;
@@ -31,6 +36,8 @@ stk_status stk_answer_row_open(stk_answer_row *row, const int *classes, int colu
     for (size_t k = 0; ok && k < count; k++) {
         row->columns += row->written == NULL || row->written[k];
     }
+    row->unseen = stk_answer_unseen(row->how->kind, row->answers->pictures, row->columns, unseen);
+    row->left = 1 - unseen * row->unseen;
     return ok ? STK_OK : STK_FAIL_MEMORY(err, "the rows of the submission");
 }
 
@@ -49,28 +56,29 @@ static bool sums_to_one(const stk_answer_row *row) {
            kind == STK_ANSWER_POSITIVE || kind == STK_ANSWER_RANKED;
 }
 
-/* Averages the pictures of a row that a model has read; all of them where none was read. */
+/* The values of a row from its pictures that a model has read; from all where none was read. */
 static void pool(stk_answer_row *row, size_t first, size_t count) {
     const stk_answers *a = row->answers;
-    size_t classes = (size_t)a->class_count;
+    const stk_ensemble *e = a->ensemble;
     size_t known = 0;
+    size_t taken = 0;
     for (size_t i = first; i < first + count; i++) {
-        known += a->known == NULL || a->known[i] > 0;
+        known += e->weights[i] > 0;
     }
-    memset(row->values, 0, classes * sizeof *row->values);
     for (size_t i = first; i < first + count; i++) {
-        bool counts = known == 0 || a->known == NULL || a->known[i] > 0;
-        for (size_t k = 0; counts && k < classes; k++) {
-            row->values[k] += a->probs[i * classes + k] / (double)(known > 0 ? known : count);
+        if (known == 0 || e->weights[i] > 0) {
+            stk_ensemble_row(e, i, row->pooled);
+            stk_pooling_add(a->pool, row->pooled, e->classes, taken++, row->values);
         }
     }
+    stk_pooling_end(a->pool, a->task, e->classes, taken, row->values);
 }
 
 void stk_answer_row_take(stk_answer_row *row, size_t first, size_t count) {
     const stk_answers *a = row->answers;
     size_t classes = (size_t)a->class_count;
     if (count == 1) {
-        memcpy(row->values, a->probs + first * classes, classes * sizeof *row->values);
+        stk_ensemble_row(a->ensemble, first, row->values);
     } else {
         pool(row, first, count);
     }
@@ -204,7 +212,8 @@ void stk_answer_append(stk_str *out, const stk_answer_row *row) {
 void stk_answer_append_number(stk_str *out, const stk_answer_row *row, int class_index) {
     if (sums_to_one(row)) {
         bool shared = row->sum > 0 && isfinite(row->sum) && row->sound;
-        append_number(out, shared ? row->values[class_index] / row->sum : 1.0 / row->columns);
+        double share = shared ? row->values[class_index] / row->sum : 1.0 / row->columns;
+        append_number(out, row->left * share);
     } else {
         append_number(out, isfinite(row->values[class_index]) ? row->values[class_index] : 0);
     }
@@ -212,7 +221,7 @@ void stk_answer_append_number(stk_str *out, const stk_answer_row *row, int class
 
 void stk_answer_append_class(stk_str *out, const stk_answer_row *row, int class_index) {
     if (class_index < 0) {
-        stk_str_append(out, "0");
+        append_number(out, row->unseen);
     } else if (row->how->kind == STK_ANSWER_FLAGS) {
         stk_str_append(out, row->chosen[class_index] ? "1" : "0");
     } else {

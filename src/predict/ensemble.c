@@ -10,17 +10,19 @@
 /* A model that does no better than guessing has this share of the best one's weight. */
 #define LEAST_SHARE 0.01
 
-stk_status stk_ensemble_open(stk_ensemble *ensemble, size_t rows, size_t classes, stk_error *err) {
+stk_status stk_ensemble_open(stk_ensemble *ensemble, size_t rows, size_t classes, size_t kept,
+                             stk_error *err) {
     memset(ensemble, 0, sizeof *ensemble);
     ensemble->rows = rows;
     ensemble->classes = classes;
-    ensemble->sum = stk_mem_new(rows, classes * sizeof *ensemble->sum);
-    ensemble->probs = stk_mem_new(rows, classes * sizeof *ensemble->probs);
     ensemble->weights = stk_mem_new(rows, sizeof *ensemble->weights);
     ensemble->priors = stk_mem_new(classes, sizeof *ensemble->priors);
+    ensemble->scratch[0] = stk_mem_new(classes, sizeof(double));
+    ensemble->scratch[1] = stk_mem_new(classes, sizeof(double));
     stk_status status = stk_calibration_mean_open(&ensemble->calibration, (int)classes, NULL);
-    if (status != STK_OK || ensemble->sum == NULL || ensemble->probs == NULL ||
-        ensemble->weights == NULL || ensemble->priors == NULL) {
+    STK_THEN(status, stk_predictions_open(&ensemble->sum, rows, classes, kept, NULL));
+    if (status != STK_OK || ensemble->weights == NULL || ensemble->priors == NULL ||
+        ensemble->scratch[0] == NULL || ensemble->scratch[1] == NULL) {
         stk_ensemble_free(ensemble);
         return STK_FAIL_MEMORY(err, "predictions");
     }
@@ -31,18 +33,18 @@ stk_status stk_ensemble_open(stk_ensemble *ensemble, size_t rows, size_t classes
 }
 
 static void free_early(stk_ensemble *ensemble) {
-    stk_mem_free(ensemble->early);
+    stk_predictions_free(&ensemble->early);
     stk_mem_free(ensemble->early_have);
     stk_calibration_mean_free(&ensemble->early_calibration);
-    ensemble->early = NULL;
     ensemble->early_have = NULL;
 }
 
 void stk_ensemble_free(stk_ensemble *ensemble) {
-    stk_mem_free(ensemble->sum);
-    stk_mem_free(ensemble->probs);
+    stk_predictions_free(&ensemble->sum);
     stk_mem_free(ensemble->weights);
     stk_mem_free(ensemble->priors);
+    stk_mem_free(ensemble->scratch[0]);
+    stk_mem_free(ensemble->scratch[1]);
     stk_calibration_mean_free(&ensemble->calibration);
     free_early(ensemble);
     memset(ensemble, 0, sizeof *ensemble);
@@ -51,7 +53,7 @@ void stk_ensemble_free(stk_ensemble *ensemble) {
 /* Early predictions that no row needs any more are freed. */
 static void drop_early(stk_ensemble *ensemble) {
     bool needed = false;
-    for (size_t r = 0; r < ensemble->rows && ensemble->early != NULL && !needed; r++) {
+    for (size_t r = 0; r < ensemble->rows && ensemble->early_have != NULL && !needed; r++) {
         needed = ensemble->early_have[r] && ensemble->weights[r] <= 0;
     }
     if (!needed) {
@@ -59,17 +61,24 @@ static void drop_early(stk_ensemble *ensemble) {
     }
 }
 
-void stk_ensemble_add(stk_ensemble *ensemble, const double *probs, const bool *have,
+static void add_row(stk_ensemble *ensemble, size_t r, const stk_predictions *probs, double weight) {
+    double *sum = ensemble->scratch[0];
+    const double *before = stk_predictions_row(&ensemble->sum, r, sum);
+    const double *row = stk_predictions_row(probs, r, ensemble->scratch[1]);
+    for (size_t c = 0; c < ensemble->classes; c++) {
+        sum[c] = before[c] + weight * row[c];
+    }
+    stk_predictions_set(&ensemble->sum, r, sum, -1);
+}
+
+void stk_ensemble_add(stk_ensemble *ensemble, const stk_predictions *probs, const bool *have,
                       const stk_calibration *calibration, double weight) {
     bool any = false;
     for (size_t r = 0; r < ensemble->rows; r++) {
         any = any || have[r];
         if (have[r]) {
             ensemble->weights[r] += weight;
-            for (size_t c = 0; c < ensemble->classes; c++) {
-                ensemble->sum[r * ensemble->classes + c] +=
-                    weight * probs[r * ensemble->classes + c];
-            }
+            add_row(ensemble, r, probs, weight);
         }
     }
     ensemble->models += any;
@@ -79,7 +88,7 @@ void stk_ensemble_add(stk_ensemble *ensemble, const double *probs, const bool *h
     }
 }
 
-stk_status stk_ensemble_set_early(stk_ensemble *ensemble, double *probs, bool *have,
+stk_status stk_ensemble_set_early(stk_ensemble *ensemble, stk_predictions *probs, bool *have,
                                   const stk_calibration *calibration, stk_error *err) {
     stk_calibration_mean mean = {0};
     stk_status status = stk_calibration_mean_open(&mean, (int)ensemble->classes, err);
@@ -88,28 +97,35 @@ stk_status stk_ensemble_set_early(stk_ensemble *ensemble, double *probs, bool *h
     }
     stk_calibration_mean_add(&mean, calibration, 1);
     free_early(ensemble);
-    ensemble->early = probs;
+    ensemble->early = *probs;
     ensemble->early_have = have;
     ensemble->early_calibration = mean;
+    *probs = (stk_predictions){0};
     return STK_OK;
 }
 
-const double *stk_ensemble_average(stk_ensemble *ensemble) {
-    for (size_t r = 0; r < ensemble->rows; r++) {
-        bool early = ensemble->early != NULL && ensemble->early_have[r];
-        for (size_t c = 0; c < ensemble->classes; c++) {
-            size_t i = r * ensemble->classes + c;
-            ensemble->probs[i] = ensemble->weights[r] > 0 ? ensemble->sum[i] / ensemble->weights[r]
-                                 : early                  ? ensemble->early[i]
-                                                          : ensemble->priors[c];
-        }
+void stk_ensemble_row(const stk_ensemble *ensemble, size_t row, double *probs) {
+    double weight = ensemble->weights[row];
+    bool early = ensemble->early_have != NULL && ensemble->early_have[row];
+    const double *from = weight > 0 ? stk_predictions_row(&ensemble->sum, row, probs)
+                         : early    ? stk_predictions_row(&ensemble->early, row, probs)
+                                    : ensemble->priors;
+    for (size_t c = 0; c < ensemble->classes; c++) {
+        probs[c] = weight > 0 ? from[c] / weight : from[c];
     }
-    return ensemble->probs;
+}
+
+static bool is_early(const stk_ensemble *ensemble) {
+    return ensemble->models == 0 && ensemble->early_have != NULL;
 }
 
 const stk_label_rule *stk_ensemble_rule(stk_ensemble *ensemble) {
-    bool early = ensemble->models == 0 && ensemble->early != NULL;
-    return stk_calibration_mean_rule(early ? &ensemble->early_calibration : &ensemble->calibration);
+    return stk_calibration_mean_rule(is_early(ensemble) ? &ensemble->early_calibration
+                                                        : &ensemble->calibration);
+}
+
+stk_pooling stk_ensemble_pool(const stk_ensemble *ensemble) {
+    return is_early(ensemble) ? ensemble->early_calibration.pool : ensemble->calibration.pool;
 }
 
 void stk_ensemble_weights(const double *acc1, size_t models, int classes, double *weights) {

@@ -14,43 +14,49 @@
 
 #include <stoker/status.h>
 
+#include "predict/predictions.h"
 #include "weights/calibration.h"
 
 typedef struct stk_ensemble {
-    size_t rows;     /* rows to predict */
-    size_t classes;  /* probabilities per row */
-    int models;      /* members: models that predicted at least one row */
-    double *priors;  /* (classes), owned; uniform until the caller sets them */
-    double *sum;     /* (rows, classes), owned: weighted sum of the members' probabilities */
-    double *weights; /* (rows), owned: sum of the weights of the models that predicted the row */
-    double *probs;   /* (rows, classes), owned: filled by stk_ensemble_average */
+    size_t rows;         /* rows to predict */
+    size_t classes;      /* probabilities per row */
+    int models;          /* members: models that predicted at least one row */
+    double *priors;      /* (classes), owned; uniform until the caller sets them */
+    stk_predictions sum; /* (rows, classes), owned: weighted sum of the members' probabilities */
+    double *weights;    /* (rows), owned: sum of the weights of the models that predicted the row */
+    double *scratch[2]; /* each (classes), owned */
     stk_calibration_mean calibration; /* owned: of the members */
-    /* Early predictions, owned; NULL: there are none. */
-    double *early;                          /* (rows, classes) */
-    bool *early_have;                       /* (rows): which rows they have */
+    /* Early predictions, owned. */
+    stk_predictions early;                  /* (rows, classes) */
+    bool *early_have;                       /* (rows): which rows they have; NULL: there are none */
     stk_calibration_mean early_calibration; /* of the weights that made them */
 } stk_ensemble;
 
+/* `kept`: how many probabilities of a row are kept (stk_predictions_kept()); 0: all. */
 STK_CHECKED stk_status stk_ensemble_open(stk_ensemble *ensemble, size_t rows, size_t classes,
-                                         stk_error *err);
+                                         size_t kept, stk_error *err);
 void stk_ensemble_free(stk_ensemble *ensemble);
 
 /* Adds one model: its probs (rows, classes), at its temperature, where have[row]; the weight is
  * above 0. */
-void stk_ensemble_add(stk_ensemble *ensemble, const double *probs, const bool *have,
+void stk_ensemble_add(stk_ensemble *ensemble, const stk_predictions *probs, const bool *have,
                       const stk_calibration *calibration, double weight);
 
 /* From now on rows that no member has predicted have these predictions where have[row]. Takes
- * `probs` (rows, classes) and `have`, unless it fails; earlier ones are freed. */
-STK_CHECKED stk_status stk_ensemble_set_early(stk_ensemble *ensemble, double *probs, bool *have,
-                                              const stk_calibration *calibration, stk_error *err);
+ * what is in `probs` (rows, classes) and `have`, unless it fails; earlier ones are freed. */
+STK_CHECKED stk_status stk_ensemble_set_early(stk_ensemble *ensemble, stk_predictions *probs,
+                                              bool *have, const stk_calibration *calibration,
+                                              stk_error *err);
 
-/* Computes the averages as they stand into ensemble->probs and returns them. */
-const double *stk_ensemble_average(stk_ensemble *ensemble);
+/* Computes the averages of a row as they stand into `probs` (classes). */
+void stk_ensemble_row(const stk_ensemble *ensemble, size_t row, double *probs);
 
 /* How labels are chosen from these averages: the mean of the members' rules; before the first
  * member the rule of the early predictions, or the likeliest class. Valid until the next call. */
 const stk_label_rule *stk_ensemble_rule(stk_ensemble *ensemble);
+
+/* How these models pool the pictures of a row; as the rule, of whoever made the averages. */
+stk_pooling stk_ensemble_pool(const stk_ensemble *ensemble);
 
 /*
  * Weights of models from their validation accuracy (percent; NaN: not known): by how far each is

@@ -29,12 +29,19 @@ const stk_option_table stk_view_option_table =
 
 typedef struct view_collector {
     const stk_prediction *prediction;
-    double *probs;
+    stk_predictions *probs;
     bool *have;
-    double *view_probs;    /* (classes): one row of one view */
+    double *view_probs;    /* (classes): one row of one view, then the mean of all */
+    double *before;        /* (classes): scratch for the mean of earlier views */
     int *views;            /* (samples): views in the mean of each row */
     stk_batch_times times; /* of the running pass */
 } view_collector;
+
+/* The class of a sample, where it is known and outputs are classes; below 0: none. */
+static int class_of(const stk_prediction *p, int label) {
+    bool classes = p->outputs == NULL || stk_task_has_classes(p->outputs->task);
+    return classes && label < p->graph->classes ? label : -1;
+}
 
 static void collect(void *user, const stk_batch *batch, const size_t *entries,
                     const float *logits) {
@@ -43,7 +50,6 @@ static void collect(void *user, const stk_batch *batch, const size_t *entries,
     size_t classes = (size_t)c->prediction->graph->classes;
     double temperature = c->prediction->temperature > 0 ? c->prediction->temperature : 1;
     for (size_t i = 0; i < batch->count; i++) {
-        double *row = c->probs + entries[i] * classes;
         if (batch->bad[i]) {
             continue;
         }
@@ -54,9 +60,13 @@ static void collect(void *user, const stk_batch *batch, const size_t *entries,
         } else {
             stk_softmax(logits + i * classes, (int)classes, temperature, c->view_probs);
         }
-        for (size_t k = 0; k < classes; k++) {
-            row[k] = views == 1 ? c->view_probs[k] : row[k] + (c->view_probs[k] - row[k]) / views;
+        const double *row =
+            views > 1 ? stk_predictions_row(c->probs, entries[i], c->before) : c->view_probs;
+        for (size_t k = 0; views > 1 && k < classes; k++) {
+            c->view_probs[k] = row[k] + (c->view_probs[k] - row[k]) / views;
         }
+        stk_predictions_set(c->probs, entries[i], c->view_probs,
+                            class_of(c->prediction, batch->labels[i]));
         c->have[entries[i]] = true;
     }
 }
@@ -79,7 +89,7 @@ static stk_status predict_views(view_collector *c, stk_exec *exec, stk_predicted
         }
         stk_evaluation evaluation = {.backend = p->backend,
                                      .exec = exec,
-                                     .classes = p->graph->classes,
+                                     .answers = stk_graph_answers(p->graph),
                                      .data = p->data,
                                      .on_batch = collect,
                                      .bad = tell_bad,
@@ -139,7 +149,7 @@ static void halve(const stk_prediction *p, stk_predicted *predicted, const stk_e
     stk_events_decision(p->events, what, why);
 }
 
-stk_status stk_predict_samples(const stk_prediction *p, double *probs, bool *have,
+stk_status stk_predict_samples(const stk_prediction *p, stk_predictions *probs, bool *have,
                                stk_predicted *predicted, stk_error *err) {
     view_collector c = {.prediction = p, .probs = probs, .have = have};
     stk_exec_cache own = {.backend = p->backend, .state = p->state};
@@ -147,9 +157,10 @@ stk_status stk_predict_samples(const stk_prediction *p, double *probs, bool *hav
     bool again = true;
     *predicted = (stk_predicted){.pass_s = NAN, .batch = p->compile.batch};
     c.view_probs = stk_mem_new((size_t)p->graph->classes, sizeof *c.view_probs);
+    c.before = stk_mem_new((size_t)p->graph->classes, sizeof *c.before);
     c.views = stk_mem_new(p->data.count, sizeof *c.views);
-    stk_status status =
-        c.view_probs != NULL && c.views != NULL ? STK_OK : STK_FAIL_MEMORY(err, "predictions");
+    bool ok = c.view_probs != NULL && c.before != NULL && c.views != NULL;
+    stk_status status = ok ? STK_OK : STK_FAIL_MEMORY(err, "predictions");
     while (status == STK_OK && again) {
         stk_error why = {0};
         status = run(&c, execs, predicted, &why);
@@ -168,6 +179,7 @@ stk_status stk_predict_samples(const stk_prediction *p, double *probs, bool *hav
     }
     stk_exec_cache_clear(&own);
     stk_mem_free(c.view_probs);
+    stk_mem_free(c.before);
     stk_mem_free(c.views);
     return status;
 }

@@ -11,6 +11,7 @@
 #include "engine/exec_cache.h"
 #include "events/events.h"
 #include "options/options.h"
+#include "predict/predictions.h"
 #include "train/evaluate.h"
 #include "weights/outputs.h"
 
@@ -64,9 +65,9 @@ typedef struct stk_predicted {
  * Fills the rows of `probs` (data.count, classes) and sets have[i] for each row that was predicted.
  * Rows of missing or unreadable pictures, and rows that there was no time for, stay untouched. With
  * one view a row is exactly what `outputs` makes of its logits at the temperature, probabilities or
- * numbers; with several it is their mean.
+ * numbers; with several it is their mean. Of a sample of one class its own is kept, too.
  */
-STK_CHECKED stk_status stk_predict_samples(const stk_prediction *prediction, double *probs,
+STK_CHECKED stk_status stk_predict_samples(const stk_prediction *prediction, stk_predictions *probs,
                                            bool *have, stk_predicted *predicted, stk_error *err);
 
 #endif

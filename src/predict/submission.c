@@ -17,6 +17,9 @@
 /* Bytes of text that are collected before they are written. */
 #define FLUSH_BYTES ((size_t)256 * 1024)
 
+/* Bytes of a header that is told as it is. */
+#define LONGEST_HEADER 60
+
 #define NO_CLASS (-1)
 
 /* What each column of the file holds. */
@@ -26,6 +29,7 @@ typedef struct columns {
     int id;      /* which column is the id */
     int kept;    /* a column whose cells are those of the sample file; -1: none */
     bool single; /* the one other column has the whole answer */
+    bool each;   /* without a sample file: a column for each class */
     stk_answer answer;
     int *classes;  /* owned: the class of each column, or NO_CLASS */
     int matched;   /* columns that are a class */
@@ -124,9 +128,7 @@ static bool can_take(const stk_dataset *dataset, const stk_answer *answer, int c
     return answers == 1 ? one : !named && answer->kind != STK_ANSWER_POSITIVE;
 }
 
-/* What the rows take: what the data set asks for or, where it asks for nothing, what the models'
- * competition takes, or what the task gives. */
-static stk_answer answer_for(const stk_dataset *dataset, const stk_answers *a) {
+stk_answer stk_submission_answer(const stk_dataset *dataset, const stk_answers *a) {
     bool several = dataset->template_columns > 2 && dataset->template_kept < 0;
     bool asks = dataset->task != STK_TASK_AUTO;
     if (asks || (a->trained != NULL && can_take(dataset, a->trained, a->class_count))) {
@@ -144,6 +146,12 @@ static stk_answer answer_for(const stk_dataset *dataset, const stk_answers *a) {
                         .stranger = -1};
 }
 
+/* Whether a file without a sample has a column for the whole answer: not where the answer is one
+ * column for each label or number. */
+static bool has_answer_column(stk_answer_kind kind) {
+    return kind != STK_ANSWER_NUMBERS && kind != STK_ANSWER_SCORES && kind != STK_ANSWER_FLAGS;
+}
+
 /* Finds the class of every column of the sample file. */
 static stk_status match_columns(columns *c, const stk_dataset *dataset, const stk_answers *answers,
                                 stk_error *err) {
@@ -153,7 +161,9 @@ static stk_status match_columns(columns *c, const stk_dataset *dataset, const st
                    .count = dataset->template_columns,
                    .id = dataset->template_id,
                    .kept = dataset->template_kept,
-                   .answer = answer_for(dataset, answers)};
+                   .each = answers->ensemble == NULL || answers->ensemble->sum.kept == 0,
+                   .answer = stk_submission_answer(dataset, answers)};
+    c->each = c->each || !has_answer_column(c->answer.kind);
     c->single = c->count - (c->kept >= 0) == 2 && c->answer.kind != STK_ANSWER_PROBABILITIES;
     if (c->names == NULL || c->single) {
         return STK_OK;
@@ -216,14 +226,31 @@ static stk_status check_columns(const columns *c, const stk_dataset *dataset,
                     some_names(classes, class_count, -1, classes_text, sizeof classes_text));
 }
 
+/* Columns that are no class: a log loss punishes a probability of 0 hard, so they get a little. */
+static void warn_unseen(const columns *c, const stk_answers *answers, const stk_events *events) {
+    bool one = c->unmatched == 1;
+    double share = stk_answer_unseen(c->answer.kind, answers->pictures, c->matched, c->unmatched);
+    char gets[120] = "and will be 0";
+    if (share > 0) {
+        snprintf(gets, sizeof gets, "and get%s %.3g%s in every row, as if %s had one picture",
+                 one ? "s" : "", share, one ? "" : " each", one ? "it" : "each");
+    }
+    stk_events_warning(events,
+                       "%d column%s of the sample submission %s no class of the training data "
+                       "(first: %s) %s",
+                       c->unmatched, one ? "" : "s", one ? "is" : "are", c->first_unmatched, gets);
+}
+
 stk_status stk_submission_check(const stk_dataset *dataset, const stk_events *events,
                                 stk_error *err) {
     columns c;
     if (dataset->template_header == NULL || dataset->class_count == 0) {
         return STK_OK;
     }
-    const stk_answers own = {
-        .classes = dataset->classes, .class_count = dataset->class_count, .task = dataset->task};
+    const stk_answers own = {.classes = dataset->classes,
+                             .class_count = dataset->class_count,
+                             .task = dataset->task,
+                             .pictures = dataset->train.count};
     stk_status status = match_columns(&c, dataset, &own, err);
     if (status != STK_OK) {
         return status;
@@ -237,25 +264,26 @@ stk_status stk_submission_check(const stk_dataset *dataset, const stk_events *ev
                            dataset->class_count - c.matched, dataset->class_count, c.first_missing);
     }
     if (status == STK_OK && !c.single && c.unmatched > 0) {
-        stk_events_warning(events,
-                           "%d column%s of the sample submission %s no class of the training data "
-                           "(first: %s) and will be 0",
-                           c.unmatched, c.unmatched == 1 ? "" : "s",
-                           c.unmatched == 1 ? "is" : "are", c.first_unmatched);
+        warn_unseen(&c, &own, events);
     }
     free_columns(&c);
     return status;
 }
 
-/* Whether a file without a sample has a column for the whole answer: not where the answer is one
- * column for each label or number. */
-static bool has_answer_column(stk_answer_kind kind) {
-    return kind != STK_ANSWER_NUMBERS && kind != STK_ANSWER_SCORES && kind != STK_ANSWER_FLAGS;
+/* Whether a class is called like another column of a file without a sample; then columns of classes
+ * begin with "p_". */
+static bool has_clash(stk_answer_kind kind, const stk_dataset *dataset, const char *const *classes,
+                      int class_count) {
+    bool clash = false;
+    for (int k = 0; k < class_count; k++) {
+        clash = clash || stk_str_equal_nocase(classes[k], dataset->id_name) ||
+                (has_answer_column(kind) && stk_str_equal_nocase(classes[k], dataset->label_name));
+    }
+    return clash;
 }
 
 static void append_header(stk_str *out, const columns *c, const stk_dataset *dataset,
                           const char *const *classes, int class_count) {
-    bool clash = false;
     for (int i = 0; i < c->count; i++) {
         stk_str_append(out, i > 0 ? "," : "");
         stk_csv_append(out, c->names[i]);
@@ -263,17 +291,13 @@ static void append_header(stk_str *out, const columns *c, const stk_dataset *dat
     if (c->names != NULL) {
         return;
     }
-    for (int k = 0; k < class_count; k++) {
-        clash = clash || stk_str_equal_nocase(classes[k], dataset->id_name) ||
-                (has_answer_column(c->answer.kind) &&
-                 stk_str_equal_nocase(classes[k], dataset->label_name));
-    }
+    bool clash = has_clash(c->answer.kind, dataset, classes, class_count);
     stk_csv_append(out, dataset->id_name);
     if (has_answer_column(c->answer.kind)) {
         stk_str_append(out, ",");
         stk_csv_append(out, dataset->label_name);
     }
-    for (int k = 0; k < class_count; k++) {
+    for (int k = 0; c->each && k < class_count; k++) {
         stk_str name = {0};
         stk_str_append(&name, clash ? "p_" : "");
         stk_str_append(&name, classes[k]);
@@ -281,6 +305,58 @@ static void append_header(stk_str *out, const columns *c, const stk_dataset *dat
         stk_csv_append(out, stk_str_text(&name));
         stk_str_free_part(out, &name);
     }
+}
+
+/* The header of many columns: the id, and the first and the last of the others. */
+static void shorten_header(const columns *c, const stk_dataset *dataset, char *header,
+                           size_t size) {
+    const char *const *names = c->names != NULL ? c->names : dataset->classes;
+    int count = c->names != NULL ? c->count : dataset->class_count;
+    const char *first = NULL;
+    const char *last = NULL;
+    int others = 0;
+    for (int i = 0; i < count; i++) {
+        if (c->names == NULL || (i != c->id && i != c->kept)) {
+            first = first != NULL ? first : names[i];
+            last = names[i];
+            others++;
+        }
+    }
+    bool labelled = c->names == NULL && has_answer_column(c->answer.kind);
+    bool clash =
+        c->names == NULL && has_clash(c->answer.kind, dataset, names, dataset->class_count);
+    snprintf(header, size, "%.60s%s%.60s, %d column%s from %s%.60s to %s%.60s",
+             c->names != NULL ? names[c->id] : dataset->id_name, labelled ? ", " : "",
+             labelled ? dataset->label_name : "", others, others == 1 ? "" : "s", clash ? "p_" : "",
+             first, clash ? "p_" : "", last);
+}
+
+stk_status stk_submission_describe(const stk_dataset *dataset, char *header, size_t size,
+                                   int *columns_count, stk_error *err) {
+    const columns c = {.names = dataset->template_header,
+                       .count = dataset->template_columns,
+                       .id = dataset->template_id,
+                       .kept = dataset->template_kept,
+                       .each = !has_answer_column(dataset->answer.kind) ||
+                               stk_predictions_kept(&dataset->answer, dataset->test.count,
+                                                    (size_t)dataset->class_count) == 0,
+                       .answer = dataset->answer};
+    stk_str text = {0};
+    append_header(&text, &c, dataset, dataset->classes, dataset->class_count);
+    if (!stk_str_ok(&text)) {
+        stk_str_free(&text);
+        return STK_FAIL_MEMORY(err, "the columns of the submission");
+    }
+    *columns_count = c.names != NULL ? c.count
+                                     : 1 + has_answer_column(c.answer.kind) +
+                                           (c.each ? dataset->class_count : 0);
+    if (text.length <= LONGEST_HEADER || *columns_count < 3) {
+        snprintf(header, size, "%s", stk_str_text(&text));
+    } else {
+        shorten_header(&c, dataset, header, size);
+    }
+    stk_str_free(&text);
+    return STK_OK;
 }
 
 /* One row as the sample file wants it. */
@@ -301,13 +377,14 @@ static void append_template_row(stk_str *out, const columns *c, const stk_row *r
 }
 
 /* One row of the file that is made without a sample: id, answer, every class. */
-static void append_plain_row(stk_str *out, const stk_row *row, const stk_answer_row *answer) {
+static void append_plain_row(stk_str *out, const columns *c, const stk_row *row,
+                             const stk_answer_row *answer) {
     stk_csv_append(out, row->id);
     if (has_answer_column(answer->how->kind)) {
         stk_str_append(out, ",");
         stk_answer_append(out, answer);
     }
-    for (int k = 0; k < answer->answers->class_count; k++) {
+    for (int k = 0; c->each && k < answer->answers->class_count; k++) {
         stk_str_append(out, ",");
         stk_answer_append_class(out, answer, k);
     }
@@ -334,7 +411,7 @@ static stk_status write_rows(const char *path, const stk_file_how *how, const st
     stk_answer_row answer = {.answers = a, .how = &c.answer};
     stk_status status = match_columns(&c, dataset, a, err);
     STK_THEN(status, check_columns(&c, dataset, a->classes, a->class_count, err));
-    STK_THEN(status, stk_answer_row_open(&answer, c.classes, c.count, err));
+    STK_THEN(status, stk_answer_row_open(&answer, c.classes, c.count, c.unmatched, err));
     STK_THEN(status, stk_file_create_how(&writer, path, how, err));
     if (status == STK_OK) {
         append_header(&out, &c, dataset, a->classes, a->class_count);
@@ -346,7 +423,7 @@ static stk_status write_rows(const char *path, const stk_file_how *how, const st
         if (c.names != NULL) {
             append_template_row(&out, &c, row, &answer);
         } else {
-            append_plain_row(&out, row, &answer);
+            append_plain_row(&out, &c, row, &answer);
         }
         stk_str_append(&out, "\n");
         if (out.length >= FLUSH_BYTES || !stk_str_ok(&out)) {

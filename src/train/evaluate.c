@@ -27,7 +27,7 @@ typedef struct evaluation_pass {
     stk_loader_config data;
     stk_loader *loader;
     const stk_batch *pending; /* the batch in flight; NULL: none */
-    float *logits;            /* owned: (batch, classes) */
+    float *logits;            /* owned: (batch, answers) */
     size_t *batch_entries;    /* owned: (batch) */
     size_t seen;              /* samples evaluated in this pass */
     bool whole;               /* this pass evaluated all its samples */
@@ -195,7 +195,7 @@ stk_status stk_evaluate(const stk_evaluation *e, bool *done, stk_error *err) {
     r.data.order = (stk_loader_order){.shuffle = e->data.order.shuffle, .epochs = 1};
     r.data.batch = batch_of(e);
     r.data.slow_after_ns = FIRST_LIMIT_NS;
-    r.logits = stk_mem_raw(r.data.batch * (size_t)e->classes, sizeof *r.logits);
+    r.logits = stk_mem_raw(r.data.batch * e->answers, sizeof *r.logits);
     r.batch_entries = stk_mem_raw(r.data.batch, sizeof *r.batch_entries);
     stk_status status =
         r.logits != NULL && r.batch_entries != NULL ? STK_OK : STK_FAIL_MEMORY(err, "predictions");

@@ -10,14 +10,14 @@
 typedef struct stk_evaluation {
     const stk_backend *backend;
     stk_exec *exec; /* compiled for inference and at least data.batch samples */
-    int classes;
+    size_t answers; /* numbers of each sample that `exec` gives: stk_graph_answers() */
     /* The samples. Of data.order only `shuffle` is used; data.slow_after_ns is ignored. data.halt
      * is also asked between batches. */
     stk_loader_config data;
     int64_t final_limit_ns; /* CPU time after which a picture is reported as bad, unless the others
                                take as long; 0: none is */
     /*
-     * Receives each batch with its logits (count, classes); the logits of a sample in batch->bad
+     * Receives each batch with its logits (count, answers); the logits of a sample in batch->bad
      * are invalid. entries[i] is the entry of sample i in `data`. Slow pictures are evaluated last;
      * a batch before may already have contained them, marked bad.
      */

@@ -15,54 +15,6 @@
 /* How often a fold may go back to a saved state, with half the learning rate each time. */
 #define MOST_SETBACKS 3
 
-/*
- * One standard error of a share of so many pictures, in the metric's unit: two validations whose
- * metrics differ by less cannot be told apart by them. 0 for losses, which have their own noise.
- */
-static double noise_of(stk_metric metric, const stk_event_epoch *best, size_t count) {
-    double share = best->val_acc1 / 100;
-    double error = sqrt(share * (1 - share) / (double)count);
-    const stk_metric_info *info = stk_metric_info_of(metric);
-    return isnan(error) ? 0 : info->percent ? 100 * error : info->is_loss ? 0 : error;
-}
-
-/* How much better a metric is than the highest so far; NaN where one of them is not defined. */
-static double gain_of(const stk_trainer *t, double metric) {
-    double more = metric - t->top_metric;
-    return stk_metric_is_loss((stk_metric)t->config->options->metric) ? -more : more;
-}
-
-/*
- * Among metrics that are equal to the highest within its noise the latest is taken: the learning
- * rate falls, and on few pictures an early epoch has the highest metric by chance. Under a constant
- * rate, and where the metric is not defined (an AUC with one class), the loss decides.
- */
-static bool is_better(const stk_trainer *t, const stk_event_epoch *epoch, double metric) {
-    const stk_train_result *r = t->result;
-    const stk_train_options *o = t->config->options;
-    if (!r->has_best || t->val_metrics.count == 0) {
-        return true;
-    }
-    double gain = gain_of(t, metric);
-    bool later = o->schedule != STK_SCHEDULE_CONSTANT && !isnan(gain);
-    bool equal = !(gain < -noise_of((stk_metric)o->metric, &r->best, t->val_metrics.count));
-    return gain > 0 || (equal && (later || !(epoch->val_loss >= r->best.val_loss)));
-}
-
-/*
- * Whether the weights of this epoch become the best ones. A validation that ran out of time ends
- * the training: its weights come from the lowest learning rate, where the last weights are nearly
- * always the best. So they count unless the images that were seen speak against them. Best weights
- * of an earlier process are known by their figures only.
- */
-static bool is_best(const stk_trainer *t, const stk_event_epoch *epoch, double metric) {
-    bool by_loss = stk_metric_is_loss((stk_metric)t->config->options->metric);
-    if (t->result->has_best && t->val_part && stk_same_pictures_shared(&t->same) > 0) {
-        return !stk_same_pictures_is_worse(&t->same, by_loss);
-    }
-    return is_better(t, epoch, metric);
-}
-
 static void tell_bad(void *user, const char *path, const char *reason) {
     const stk_trainer *t = user;
     stk_events_bad_image(t->config->events, path, "train", reason);
@@ -239,45 +191,24 @@ static void tell_notices(const stk_trainer *t) {
     }
 }
 
-/* Counts an epoch once, even if a part of it was validated before the rest was trained. */
-static void count_patience(stk_trainer *t, bool gained) {
-    if (gained || t->top_epoch == t->standing.epoch) {
-        t->since_best = 0;
-    } else if (!t->epoch_counted) {
-        t->since_best++;
-    }
-}
-
-/* Notes the highest metric of weights that are saved; patience waits for a higher one. A metric
- * that is not defined counts as higher where its epoch is the best. */
-static void note_gain(stk_trainer *t, bool best, double metric) {
-    double gain = gain_of(t, metric);
-    bool gained = best && (t->top_epoch == 0 || gain > 0 || isnan(gain));
-    count_patience(t, gained);
-    if (gained) {
-        t->top_metric = metric;
-        t->top_epoch = t->standing.epoch;
-    }
-}
-
 /* The event of the epoch that ends; closes its stretch of the account. */
-static stk_event_epoch figures_of(stk_trainer *t, double val_loss, double waited) {
+static stk_event_epoch figures_of(stk_trainer *t, double val_loss, double metric, double waited) {
     double seconds = t->epoch_before_s + stk_clock_since_s(t->epoch_start_ns);
-    return (stk_event_epoch){
-        .fold = t->config->fold,
-        .epoch = t->standing.epoch,
-        .epochs = t->orders.epochs,
-        .train_loss = t->loss_sum / t->images,
-        .train_acc1 = stk_trainer_train_acc1(t),
-        .val_loss = val_loss,
-        .val_acc1 = stk_metrics_value(&t->val_metrics, STK_METRIC_ACC1),
-        .val_acc5 = stk_metrics_value(&t->val_metrics, STK_METRIC_ACC5),
-        .lr = t->lr,
-        .images_per_second = (t->result->images - t->images_before) / t->epoch_train_s,
-        .wait_fraction = waited / t->epoch_train_s,
-        .seconds = seconds,
-        .times = stk_account_close_stretch(&t->account, stk_clock_ns()),
-        .val_metric = stk_metrics_value(&t->val_metrics, (stk_metric)t->config->options->metric)};
+    return (stk_event_epoch){.fold = t->config->fold,
+                             .epoch = t->standing.epoch,
+                             .epochs = t->orders.epochs,
+                             .train_loss = t->loss_sum / t->images,
+                             .train_acc1 = stk_trainer_train_acc1(t),
+                             .val_loss = val_loss,
+                             .val_acc1 = stk_metrics_value(&t->val_metrics, STK_METRIC_ACC1),
+                             .val_acc5 = stk_metrics_value(&t->val_metrics, STK_METRIC_ACC5),
+                             .lr = t->lr,
+                             .images_per_second =
+                                 (t->result->images - t->images_before) / t->epoch_train_s,
+                             .wait_fraction = waited / t->epoch_train_s,
+                             .seconds = seconds,
+                             .times = stk_account_close_stretch(&t->account, stk_clock_ns()),
+                             .val_metric = metric};
 }
 
 /* The weights of this epoch were saved as the best ones; `before` is the result until then. */
@@ -320,7 +251,7 @@ static stk_status pass_over(stk_trainer *t, stk_error *err) {
     if (status != STK_OK || t->result->diverged) {
         return status;
     }
-    stk_event_epoch epoch = figures_of(t, NAN, waited);
+    stk_event_epoch epoch = figures_of(t, NAN, NAN, waited);
     t->result->epochs_done += !t->epoch_counted;
     t->epoch_counted = true;
     stk_events_epoch(t->config->events, &epoch);
@@ -344,18 +275,20 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
     if (status != STK_OK || t->result->diverged) {
         return status;
     }
-    stk_event_epoch epoch = figures_of(t, val_loss, waited);
-    double metric = epoch.val_metric;
-    /* Weights of a training that may be going wrong do not replace the best ones. */
-    epoch.best =
-        is_best(t, &epoch, metric) && (!t->result->has_best || stk_loss_watch_is_calm(&t->watch));
-    if (epoch.best && stk_trainer_is_calibrated(c)) {
-        status = stk_trainer_calibrate(t, err);
-        if (status != STK_OK) {
-            return status;
-        }
+    double metric;
+    status = stk_trainer_rate(t, &metric, err);
+    if (status != STK_OK) {
+        return status;
     }
-    note_gain(t, epoch.best, metric);
+    stk_event_epoch epoch = figures_of(t, val_loss, metric, waited);
+    /* Weights of a training that may be going wrong do not replace the best ones. */
+    epoch.best = stk_trainer_is_best(t, &epoch) &&
+                 (!t->result->has_best || stk_loss_watch_is_calm(&t->watch));
+    status = epoch.best ? stk_trainer_keep_calibration(t, err) : STK_OK;
+    if (status != STK_OK) {
+        return status;
+    }
+    stk_trainer_note_gain(t, epoch.best, metric);
     stk_train_result before = *t->result;
     if (epoch.best) {
         t->result->has_best = true;
@@ -606,6 +539,7 @@ static stk_status open_trainer(stk_trainer *t, stk_error *err) {
     if (status == STK_OK && stk_trainer_is_calibrated(c)) {
         status = stk_metrics_keep_logits(&t->val_metrics, err);
     }
+    STK_THEN(status, stk_trainer_open_rows(t, &rated, err));
     if (status == STK_OK && !stk_task_has_classes(stk_trainer_task(c))) {
         t->val_values = stk_mem_new((size_t)c->graph->classes, sizeof *t->val_values);
         t->val_row = stk_mem_new((size_t)c->graph->classes, 2 * sizeof *t->val_row);
@@ -714,6 +648,8 @@ stk_status stk_train_fold(const stk_train_config *config, stk_train_result *resu
     stk_exec_cache_clear(&t.own_execs);
     stk_loader_close(t.loader);
     stk_metrics_free(&t.val_metrics);
+    stk_calibration_free(&t.fitted);
+    stk_pooled_rows_free(&t.val_rows);
     stk_mem_free(t.val_values);
     stk_mem_free(t.val_row);
     stk_same_pictures_free(&t.same);

@@ -21,6 +21,7 @@
 #include "train/evaluate.h"
 #include "train/sample_results.h"
 #include "metrics/metrics.h"
+#include "metrics/pooling.h"
 #include "train/position.h"
 #include "weights/calibration.h"
 #include "weights/outputs.h"
@@ -42,6 +43,18 @@ typedef enum stk_norm_stats {
     STK_NORM_STATS_BATCH, /* the batch's deviation */
     STK_NORM_STATS_KEPT   /* that of the first weights, always */
 } stk_norm_stats;
+
+/* In the order of the option's choices; recipe_loss.h of the job has their numbers. */
+typedef enum stk_loss_choice {
+    STK_LOSS_CHOICE_AUTO, /* by task and metric */
+    STK_LOSS_CHOICE_CE,
+    STK_LOSS_CHOICE_BCE,
+    STK_LOSS_CHOICE_FOCAL,
+    STK_LOSS_CHOICE_ASYMMETRIC,
+    STK_LOSS_CHOICE_MSE,
+    STK_LOSS_CHOICE_MAE,
+    STK_LOSS_CHOICE_HUBER
+} stk_loss_choice;
 
 /* The choice "auto" of the option, after the optimisers: the recipe decides. */
 #define STK_OPTIMIZER_AUTO 2
@@ -67,13 +80,17 @@ typedef struct stk_train_options {
     double backbone_lr_scale;
     int norm_stats;         /* stk_norm_stats */
     int64_t freeze_epochs;  /* during which only the head learns; STK_AUTO_INT */
+    int loss;               /* stk_loss_choice */
+    double positive_weight; /* of labels that hold; STK_AUTO_DOUBLE: by how rare each is */
     double label_smoothing; /* STK_AUTO_DOUBLE */
     int64_t accumulate;
     int64_t patience; /* epochs without a better one; 0: never stop early */
     double mixup;     /* STK_AUTO_DOUBLE */
     double cutmix;
-    int metric;     /* stk_metric; while training never STK_METRIC_AUTO */
-    bool calibrate; /* fit temperature and label rule to the validation of the best epoch */
+    int metric;       /* stk_metric; while training never STK_METRIC_AUTO */
+    bool calibrate;   /* fit temperature and label rule to the validation of the best epoch */
+    bool class_means; /* where most classes have few pictures, means of classes may join the head */
+    int pool;         /* stk_pooling: how the pictures of a row become its values */
 } stk_train_options;
 
 extern const stk_option_table stk_train_option_table;
@@ -174,7 +191,8 @@ typedef struct stk_train_config {
      * NULL. */
     stk_sample_results *sample_results;
     /* Filled with options->calibrate when an epoch has become the best one, before the checkpoint
-     * hook; freed by the caller. Without validation it stays as it is. May be NULL. */
+     * hook; freed by the caller. With a rule for its answers an epoch is rated by them. Without
+     * validation it stays as it is. May be NULL. */
     stk_calibration *calibration;
     const stk_outputs *outputs; /* what the network's outputs mean; NULL: a single class */
     int ranked;                 /* names in a ranked list; 0: 5 */
@@ -182,6 +200,10 @@ typedef struct stk_train_config {
      * options->metric. */
     int stranger;          /* below 0: there is none */
     const bool *exclusive; /* (outputs); NULL: none is */
+    /* The validation samples have rows as the submission has (stk_sample.row), and rows are rated
+     * instead of pictures. */
+    bool by_rows;
+    stk_pooling pool; /* that of the models before, or as options->pool */
     stk_train_hooks hooks;
     const stk_train_position *resume; /* where training continues; NULL: at the beginning */
     /* Borrowed: the executables of `state` that earlier folds have left, and that later ones find.

@@ -71,6 +71,16 @@ static const stk_option options[] = {
                .aliases = "model_ema_decay ema_decay", .metavar = "X",
                .help = "decay of a moving average of the weights, which validation, checkpoints "
                        "and predictions then use; 0 is off; auto: as the recipe says"),
+    STK_OPTION(CHOICE, "loss", loss, .fallback = "auto", .aliases = "loss_fn criterion",
+               .choices = "auto ce bce focal asymmetric mse mae huber",
+               .help = "what is made small (docs/training.md): ce for classes; bce, focal or "
+                       "asymmetric for several labels; mse, mae, huber or bce for numbers; auto: "
+                       "ce, bce, and for numbers mse, or huber with --metric mae"),
+    STK_OPTION(DOUBLE, "positive-weight", positive_weight, .fallback = "1",
+               STK_OPTION_RANGE(0.001, 1000), .may_be_auto = true, .aliases = "pos_weight",
+               .metavar = "X",
+               .help = "several labels: so many times as much as one that does not hold counts a "
+                       "label that holds; auto: as many times as it is rarer, 20 at most"),
     STK_OPTION(DOUBLE, "label-smoothing", label_smoothing, STK_OPTION_AUTO,
                STK_OPTION_RANGE(0, 0.9), .metavar = "X",
                .help = "share of each target that is spread over all classes; auto: as the recipe "
@@ -91,12 +101,22 @@ static const stk_option options[] = {
                .aliases = "cutmix_alpha", .metavar = "A",
                .help = "CutMix strength; 0 is off; with mixup every batch gets one of the two"),
     STK_OPTION(CHOICE, "metric", metric, .fallback = "auto", .choices = STK_METRIC_NAMES,
-               .help = "what picks the best weights and ends the patience (docs/metrics.md); auto: "
-                       "acc1"),
+               .help =
+                   "what picks the best weights, ends the patience, and decides what is written "
+                   "(docs/metrics.md, docs/tasks.md); auto: what the description names, or the "
+                   "usual one of the task"),
     STK_OPTION(BOOL, "calibrate", calibrate, .fallback = "true",
                .help =
                    "with every best epoch, fit a temperature for the probabilities and, where the "
                    "metric has one, a rule for the answers to the validation pictures"),
+    STK_OPTION(BOOL, "class-means", class_means, .fallback = "true",
+               .help =
+                   "where most classes have few pictures, the best weights' head takes the mean "
+                   "features of each class's pictures as far as the validation gets better"),
+    STK_OPTION(CHOICE, "pool", pool, .fallback = "auto", .choices = STK_POOL_NAMES,
+               .help = "what a row of several pictures gets: the mean of their probabilities, or "
+                       "the largest one of each class; auto: max where it is clearly better on "
+                       "the validation, as far as the training pictures have such rows"),
 };
 
 const stk_option_table stk_train_option_table =

@@ -1,13 +1,14 @@
 /*
  * trainer.h - the training of one fold while it runs; for the files of this room only.
  *
- * fold.c owns the struct and runs the loop. validation.c validates, ahead.c collects the results of
- * steps, pacing.c asks how far to go, judge.c says whether training went wrong, position.c saves
- * and restores, sizes.c says how large pictures are. Threads: the caller's.
+ * fold.c owns the struct and runs the loop. validation.c validates, best.c compares, ahead.c
+ * collects the results of steps, pacing.c asks how far to go, judge.c says whether training went
+ * wrong, position.c saves and restores, sizes.c says how large pictures are. Threads: the caller's.
  */
 #ifndef STK_TRAIN_TRAINER_H
 #define STK_TRAIN_TRAINER_H
 
+#include "train/calibrate/pooled_rows.h"
 #include "train/same_pictures.h"
 #include "train/typical_step.h"
 #include "train/times.h"
@@ -64,11 +65,15 @@ typedef struct stk_trainer {
     /* Measured. */
     stk_typical_step typical_step; /* seconds per step, of this process */
     stk_metrics val_metrics;       /* of the running validation */
+    stk_pooled_rows val_rows;      /* the same by rows; capacity 0: pictures are rated */
     stk_same_pictures same;        /* that validation beside the one of the best weights */
     double *val_values;            /* owned: (outputs), scratch; NULL without targets */
     float *val_row;                /* owned: (2, outputs), scratch; NULL without targets */
     double val_loss_sum;           /* of that validation, where the task has targets */
     bool val_part;                 /* the last validation ran out of time */
+    stk_calibration fitted;        /* owned: to the last validation */
+    bool has_fitted;               /* `fitted` is */
+    bool rated_plainly;            /* its metric has a rule for which there was no time */
     int64_t val_start_ns;          /* when that validation began */
     stk_batch_times val_times;
     /* Steps in flight. */
@@ -155,12 +160,39 @@ double stk_trainer_val_loss(const stk_trainer *t);
 /* Percent of the epoch's training samples that were right; NaN where the task has no right. */
 double stk_trainer_train_acc1(const stk_trainer *t);
 
+/* The metric of the validation: of rows where the submission has rows of several pictures. */
+double stk_trainer_val_metric(stk_trainer *t);
+
+/* Prepares t->val_rows, if rows are to be rated. */
+STK_CHECKED stk_status stk_trainer_open_rows(stk_trainer *t, const stk_metrics_config *rated,
+                                             stk_error *err);
+
 /* Whether a calibration is fitted to validations. */
 bool stk_trainer_is_calibrated(const stk_train_config *config);
 
-/* Fits the calibration of weights that are about to be saved as the best ones. Where time has run
- * out the one before stays: it was fitted to nearly the same weights. */
-STK_CHECKED stk_status stk_trainer_calibrate(stk_trainer *t, stk_error *err);
+/*
+ * The metric of the last validation, as it rates the epoch. Where the metric has a rule for its
+ * answers a calibration is fitted, and the metric is that of these answers, judged by pictures that
+ * the fit has not seen: an epoch with the best answers may have poor ones without the rule.
+ */
+STK_CHECKED stk_status stk_trainer_rate(stk_trainer *t, double *metric, stk_error *err);
+
+/*
+ * Whether the weights of this epoch become the best ones. A validation that ran out of time ends
+ * the training: its weights come from the lowest learning rate, where the last weights are nearly
+ * always the best. So they count unless the images that were seen speak against them. Best weights
+ * of an earlier process are known by their figures only.
+ */
+bool stk_trainer_is_best(const stk_trainer *t, const stk_event_epoch *epoch);
+
+/* Notes the highest metric of weights that are saved; patience waits for a higher one. A metric
+ * that is not defined counts as higher where its epoch is the best. */
+void stk_trainer_note_gain(stk_trainer *t, bool best, double metric);
+
+/* Keeps the calibration of weights that are about to be saved as the best ones; fits it first where
+ * rating has not. Where time has run out the one before stays: it was fitted to nearly the same
+ * weights. */
+STK_CHECKED stk_status stk_trainer_keep_calibration(stk_trainer *t, stk_error *err);
 
 /* Checks the mean loss of a step; sets result->diverged and the reason when it exploded. */
 void stk_trainer_judge_loss(stk_trainer *t, double loss, int64_t step);

@@ -9,7 +9,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/mem.h"
 #include "train/calibrate/calibrate.h"
+#include "train/plain_loss.h"
 
 /* A validation that ended early must have seen one LEAST_PARTth of its images, or LEAST_COMPARED of
  * them, to replace weights that are saved. Time for all of them was planned: if it was enough for
@@ -42,18 +44,49 @@ double stk_trainer_val_loss(const stk_trainer *t) {
     return t->val_metrics.count > 0 ? t->val_loss_sum / (double)t->val_metrics.count : NAN;
 }
 
-/* The loss of one output, as loss.h has it without weights and focus. */
-static double loss_of(const stk_loss *loss, double x, double target) {
-    double d = fabs(x - target);
-    switch (loss->kind) {
-    case STK_LOSS_SIGMOID:
-        return fmax(x, 0) - x * target + log1p(exp(-fabs(x)));
-    case STK_LOSS_ABSOLUTE:
-        return d;
-    case STK_LOSS_HUBER:
-        return d <= loss->huber_delta ? d * d / 2 : loss->huber_delta * (d - loss->huber_delta / 2);
-    default:
-        return d * d / 2;
+static stk_metric metric_of(const stk_trainer *t) {
+    return (stk_metric)t->config->options->metric;
+}
+
+/* The row that a sample of the validation belongs to: one of several, or a row alone. */
+static int64_t row_of(const stk_train_config *c, size_t sample) {
+    int64_t row = c->val_data.samples[sample].row;
+    return row > 0 ? row : -(int64_t)sample - 1;
+}
+
+stk_status stk_trainer_open_rows(stk_trainer *t, const stk_metrics_config *rated, stk_error *err) {
+    const stk_train_config *c = t->config;
+    size_t count = c->val_data.count;
+    if (!c->by_rows || count == 0) {
+        return STK_OK;
+    }
+    int64_t *rows = stk_mem_raw(count, sizeof *rows);
+    if (rows == NULL) {
+        return STK_FAIL_MEMORY(err, "validation");
+    }
+    for (size_t i = 0; i < count; i++) {
+        rows[i] = row_of(c, c->val_data.indices != NULL ? c->val_data.indices[i] : i);
+    }
+    bool chosen = c->pool != STK_POOL_AUTO || stk_trainer_is_calibrated(c);
+    stk_status status =
+        stk_pooled_rows_open(&t->val_rows, rated, rows, chosen ? c->pool : STK_POOL_MEAN, err);
+    stk_mem_free(rows);
+    return status;
+}
+
+double stk_trainer_val_metric(stk_trainer *t) {
+    double of_rows = t->val_rows.capacity > 0 && t->val_metrics.count > 0
+                         ? stk_pooled_rows_value(&t->val_rows)
+                         : NAN;
+    bool rated = t->val_rows.capacity > 0 && t->val_rows.pooled[0].count > 0;
+    return rated && t->val_metrics.count > 0 ? of_rows
+                                             : stk_metrics_value(&t->val_metrics, metric_of(t));
+}
+
+static void count_row(stk_trainer *t, size_t sample, const float *outputs, int label,
+                      const float *targets) {
+    if (t->val_rows.capacity > 0) {
+        stk_pooled_rows_add(&t->val_rows, row_of(t->config, sample), outputs, label, targets);
     }
 }
 
@@ -65,11 +98,12 @@ static double count_targets(stk_trainer *t, size_t sample, const float *logits,
     size_t outputs = (size_t)c->graph->classes;
     double loss = 0;
     for (size_t k = 0; k < outputs; k++) {
-        loss += isnan(learned[k]) ? 0 : loss_of(&c->graph->loss, logits[k], learned[k]);
+        loss += isnan(learned[k]) ? 0 : stk_plain_loss(&c->graph->loss, logits[k], learned[k]);
     }
     t->val_loss_sum += loss;
     if (stk_trainer_task(c) == STK_TASK_MULTILABEL) {
         stk_metrics_add_targets(&t->val_metrics, logits, learned);
+        count_row(t, sample, logits, 0, learned);
         if (results != NULL) {
             stk_sample_results_add_labels(results, sample, logits, learned, (int)outputs);
         }
@@ -81,6 +115,7 @@ static double count_targets(stk_trainer *t, size_t sample, const float *logits,
     }
     stk_outputs_restore(c->outputs, learned, t->val_row + outputs);
     stk_metrics_add_targets(&t->val_metrics, t->val_row, t->val_row + outputs);
+    count_row(t, sample, t->val_row, 0, t->val_row + outputs);
     if (results != NULL) {
         stk_sample_results_add_numbers(results, sample, t->val_row);
     }
@@ -91,6 +126,7 @@ static double count_targets(stk_trainer *t, size_t sample, const float *logits,
 static double count_class(stk_trainer *t, size_t sample, const float *logits, int label) {
     const stk_train_config *c = t->config;
     double loss = stk_metrics_add(&t->val_metrics, logits, label);
+    count_row(t, sample, logits, label, NULL);
     if (c->sample_results != NULL) {
         stk_sample_results_add(c->sample_results, sample, logits, c->graph->classes, label, loss);
     }
@@ -124,8 +160,8 @@ static bool is_too_late(const stk_trainer *t) {
 
 /*
  * A validation that ran out of time has seen a random part of its samples. That rates weights that
- * will not be validated again, see is_best(). It is not used when it has seen too few, or when
- * there is no time to predict with these weights. Without best weights any image is enough.
+ * will not be validated again, see stk_trainer_is_best(). It is not used when it has seen too few,
+ * or when there is no time to predict with these weights. Without best weights any image is enough.
  */
 static bool is_enough(const stk_trainer *t) {
     const stk_train_config *c = t->config;
@@ -160,6 +196,7 @@ static bool must_end(void *user) {
 stk_status stk_trainer_validate(stk_trainer *t, bool *done, stk_error *err) {
     const stk_train_config *c = t->config;
     stk_metrics_reset(&t->val_metrics);
+    stk_pooled_rows_reset(&t->val_rows);
     t->val_loss_sum = 0;
     stk_same_pictures_reset(&t->same);
     t->val_part = false;
@@ -175,7 +212,7 @@ stk_status stk_trainer_validate(stk_trainer *t, bool *done, stk_error *err) {
     t->result->validating = true;
     stk_evaluation evaluation = {.backend = c->backend,
                                  .exec = t->infer_exec,
-                                 .classes = c->graph->classes,
+                                 .answers = stk_graph_answers(c->graph),
                                  .data = c->val_data,
                                  /* What training replaces, validation gives up. */
                                  .final_limit_ns = c->train_data.slow_after_ns,
@@ -205,21 +242,64 @@ bool stk_trainer_is_calibrated(const stk_train_config *c) {
     return c->calibration != NULL && c->options->calibrate && c->val_data.count > 0;
 }
 
-stk_status stk_trainer_calibrate(stk_trainer *t, stk_error *err) {
+/* Fits a calibration to the last validation, unless there is no time for it. */
+static stk_status fit_calibration(stk_trainer *t, stk_error *err) {
     const stk_train_config *c = t->config;
     int64_t start = stk_clock_ns();
     size_t numbers = t->val_metrics.count * (size_t)c->graph->classes;
     if (is_too_late(t) || (t->val_part && numbers > MOST_HURRIED)) {
-        return STK_OK; /* that of the best weights before stays */
+        return STK_OK;
     }
-    stk_calibration_free(c->calibration);
-    const stk_calibrate_config fitted = {.metric = (stk_metric)c->options->metric,
-                                         .stranger = c->stranger,
-                                         .exclusive = c->exclusive};
-    stk_status status = stk_calibrate(&t->val_metrics, &fitted, c->calibration, err);
+    const stk_calibrate_config how = {
+        .metric = metric_of(t), .stranger = c->stranger, .exclusive = c->exclusive};
+    stk_status status = stk_calibrate(&t->val_metrics, &how, &t->fitted, err);
+    t->fitted.pool = c->pool == STK_POOL_AUTO ? STK_POOL_MEAN : c->pool;
+    if (status == STK_OK && t->val_rows.capacity > 0) {
+        status = stk_pooled_rows_fit(&t->val_rows, &how, &t->fitted, err);
+    }
     double seconds = stk_clock_since_s(start);
+    t->has_fitted = status == STK_OK;
     t->account.spent.validate_s += seconds;
     t->standing.val_s += seconds;
     t->standing.val_even_s += seconds;
+    return status;
+}
+
+/* The metric of the last validation, whose answers follow the fitted calibration. Without a rule
+ * they are the likeliest classes, which all pictures rate, or the labels above one half. */
+static double rated_by_fit(const stk_trainer *t, double of_outputs) {
+    const stk_calibration *fitted = &t->fitted;
+    return stk_calibration_is_ruled(fitted)                    ? fitted->score
+           : stk_task_has_classes(stk_trainer_task(t->config)) ? of_outputs
+                                                               : fitted->plain_score;
+}
+
+stk_status stk_trainer_rate(stk_trainer *t, double *metric, stk_error *err) {
+    const stk_train_config *c = t->config;
+    bool has_rule =
+        stk_trainer_is_calibrated(c) && stk_metric_has_rule(metric_of(t), stk_trainer_task(c));
+    stk_calibration_free(&t->fitted);
+    t->has_fitted = false;
+    stk_status status = has_rule ? fit_calibration(t, err) : STK_OK;
+    t->rated_plainly = has_rule && !t->has_fitted;
+    *metric = stk_trainer_val_metric(t);
+    if (t->has_fitted && t->fitted.pictures > 0) {
+        *metric = rated_by_fit(t, *metric);
+    }
+    return status;
+}
+
+stk_status stk_trainer_keep_calibration(stk_trainer *t, stk_error *err) {
+    const stk_train_config *c = t->config;
+    if (!stk_trainer_is_calibrated(c)) {
+        return STK_OK;
+    }
+    stk_status status = t->has_fitted ? STK_OK : fit_calibration(t, err);
+    if (t->has_fitted) {
+        stk_calibration_free(c->calibration);
+        *c->calibration = t->fitted;
+        t->fitted = (stk_calibration){0};
+        t->has_fitted = false;
+    }
     return status;
 }

@@ -220,12 +220,16 @@ static void judge_some(stk_fitting *f, double temperature, const stk_label_rule 
     }
 }
 
+static double temperature_of(const stk_fitting *f) {
+    return f->config.tempered ? 1 : stk_fit_temperature(f);
+}
+
 /* Fits to all parts but one, and judges that one. Adds up the losses of the part. */
 static void judge_part(stk_fitting *f, size_t part, stk_label_rule *rule, double *plain_loss,
                        double *loss) {
     double slope, bend;
     pick(f, part, true);
-    double temperature = stk_fit_temperature(f);
+    double temperature = temperature_of(f);
     if (f->ruled && f->some.count > 0) {
         fit_rule(f, temperature, rule);
     }
@@ -262,7 +266,7 @@ static void fit(stk_fitting *f, stk_calibration *c) {
         judge_part(f, part, &c->rule, &plain_loss, &loss);
     }
     pick(f, PARTS, true);
-    c->temperature = loss < plain_loss ? stk_fit_temperature(f) : 1;
+    c->temperature = loss < plain_loss ? temperature_of(f) : 1;
     c->pictures = f->all.count;
     c->plain_loss = plain_loss / n;
     c->loss = fmin(loss, plain_loss) / n;

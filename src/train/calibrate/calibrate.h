@@ -11,6 +11,8 @@
 #ifndef STK_TRAIN_CALIBRATE_CALIBRATE_H
 #define STK_TRAIN_CALIBRATE_CALIBRATE_H
 
+#include <stdbool.h>
+
 #include "metrics/metrics.h"
 #include "weights/calibration.h"
 
@@ -18,6 +20,7 @@ typedef struct stk_calibrate_config {
     stk_metric metric;
     int stranger;          /* of a ranking: the class of strangers; below 0: there is none */
     const bool *exclusive; /* (outputs), borrowed: labels that stand alone; NULL: none does */
+    bool tempered;         /* the rows are at the model's temperature: none is fitted to them */
 } stk_calibrate_config;
 
 /*

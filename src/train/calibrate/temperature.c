@@ -35,18 +35,32 @@ static double class_loss(const float *row, int classes, int label, double scale,
     return log(sum) - scale * own;
 }
 
-/* The same for sigmoids: the sum over the labels, those that are not known by the others' mean. */
+/* A product of numbers from 1 to 2 below this one has room for another. */
+#define MOST_PRODUCT 1e300
+
+/*
+ * The same for sigmoids: the sum over the labels, those that are not known by the others' mean. Of
+ * thousands of labels one exponential each is what takes time: the sum of log(1 + e) is the
+ * logarithm of a product.
+ */
 static double label_loss(const float *row, const int8_t *answers, int labels, double scale,
                          double *slope, double *bend) {
     double loss = 0;
+    double product = 1;
     double first = 0;
     double second = 0;
     int known = 0;
     for (int l = 0; l < labels; l++) {
         double z = answers[l] == 1 ? row[l] : -(double)row[l];
-        double wrong = 1 / (1 + exp(scale * z)); /* the probability of the other answer */
+        double e = exp(-fabs(scale * z));
+        double wrong = (z >= 0 ? e : 1) / (1 + e); /* the probability of the other answer */
         if (answers[l] != STK_TARGET_UNKNOWN) {
-            loss += stk_metrics_binary_loss(scale * z, true);
+            loss -= fmin(scale * z, 0);
+            product *= 1 + e;
+            if (product > MOST_PRODUCT) {
+                loss += log(product);
+                product = 1;
+            }
             first -= z * wrong;
             second += z * z * wrong * (1 - wrong);
             known++;
@@ -55,7 +69,7 @@ static double label_loss(const float *row, const int8_t *answers, int labels, do
     double part = known > 0 ? (double)labels / known : 0;
     *slope += part * first;
     *bend += part * second;
-    return part * loss;
+    return part * (loss + log(product));
 }
 
 double stk_fit_loss_at(const stk_fitting *f, double temperature, double *slope, double *bend) {
