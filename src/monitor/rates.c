@@ -140,7 +140,7 @@ static double staged_px(const stk_rates *rates, int short_side_px) {
 }
 
 bool stk_rates_shrinks(const stk_rates *rates, int short_side_px) {
-    return staged_px(rates, short_side_px) < rates->source_px;
+    return !rates->native && staged_px(rates, short_side_px) < rates->source_px;
 }
 
 int stk_rates_stage_side(int img_size) {

@@ -24,6 +24,7 @@ typedef struct stk_rates {
     int64_t batch;    /* images per step */
     double fixed_s;   /* seconds of a step that do not grow with the batch */
     double source_px; /* mean pixels (width times height) of a stored picture */
+    bool native;      /* pictures are not scaled: staged smaller they would be others */
     int img_size;     /* px, side of the square that training sees */
     int64_t images;   /* per epoch */
 } stk_rates;
@@ -52,7 +53,8 @@ double stk_rates_of(const stk_rates *rates, stk_stage_kind stage);
 /* Images per second of all stages together. *narrowest (may be NULL): the stage that limits. */
 double stk_rates_together(const stk_rates *rates, stk_stage_kind *narrowest);
 
-/* Whether staging at this shorter side makes pictures smaller; false if their size is unknown. */
+/* Whether staging at this shorter side makes pictures smaller, and may; false if their size is
+ * unknown. */
 bool stk_rates_shrinks(const stk_rates *rates, int short_side_px);
 
 /* Shorter side, px, that staged pictures should have for training at img_size. */

@@ -122,10 +122,12 @@ stk_status stk_sheet_draw(stk_options *options, const stk_stop *stop, const stk_
                           stk_image *sheet, stk_error *err) {
     const stk_folder_options *feed = stk_options_values(options, &stk_folder_option_table);
     stk_image drawn = {0};
+    stk_augment_options augment = stk_folder_augment(options);
+    bool native = augment.resize == STK_RESIZE_NONE;
     int side = (int)feed->img_size;
     sheet_maker m = {
-        .centre = {.size = side, .crop_fraction = STK_FOLDER_CROP_FRACTION},
-        .training = {.size = side, .train = true, .augment = stk_folder_augment(options)},
+        .centre = {.size = side, .native = native, .crop_fraction = STK_FOLDER_CROP_FRACTION},
+        .training = {.size = side, .native = native, .train = true, .augment = augment},
         .seed = (uint64_t)feed->seed,
         .sheet = &drawn};
     stk_status status = stk_folder_samples_open(&m.samples, options, stop, events, err);

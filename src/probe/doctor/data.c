@@ -246,7 +246,7 @@ static stk_status decode_remade(doctor *d, stk_decode_probe *probe, stk_error *e
     int threads = decoding_threads(d);
     stk_status status = stk_decode_probe_remake(probe, stage_picture, &how, stop, &bytes, err);
     if (status == STK_OK) {
-        c->staging_shrinks = bytes < d->found->picture_bytes;
+        c->staging_shrinks = bytes < d->found->picture_bytes && !d->patient->data.transform.native;
         status = time_decoding(d, probe, threads, seconds / 3, &c->staged, err);
     }
     STK_THEN(status, stk_decode_probe_remake(probe, decode_whole, NULL, stop, &bytes, err));

@@ -18,6 +18,7 @@
 #include "base/files/file.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "metrics/task.h"
 #include "report/state/run_view.h"
 #include "report/text/attempt_text.h"
 #include "report/text/results_csv.h"
@@ -198,7 +199,8 @@ static void show_data(stk_screen *screen, const stk_event_start *event) {
         put_item(line, &before, "%lld test", (long long)event->test_images);
     }
     if (event->classes > 0) {
-        put_item(line, &before, "%d class%s", event->classes, event->classes == 1 ? "" : "es");
+        put_item(line, &before, "%d %s", event->classes,
+                 stk_task_outputs(stk_task_named(event->task), event->classes));
     }
     if (before[0] == ',') { /* an item was put; otherwise the line is empty */
         end_line(screen);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "metrics/task.h"
 #include "report/text/attempt_text.h"
 #include "report/page/html.h"
 #include "report/text/event_json.h"
@@ -174,7 +175,12 @@ static void put_setting(stk_str *out, const stk_run_history *history, const stk_
         snprintf(text, sizeof text, "%d px", start->img_size);
         put_figure(out, "Image size", text);
     }
-    put_count(out, "Classes", start->classes);
+    stk_task task = stk_task_named(start->task);
+    put_count(out,
+              task == STK_TASK_MULTILABEL   ? "Labels"
+              : task == STK_TASK_REGRESSION ? "Numbers"
+                                            : "Classes",
+              start->classes);
     put_count(out, "Training images", start->train_images);
     put_count(out, "Validation images", start->val_images);
     put_count(out, "Test images", start->test_images);

@@ -1,8 +1,6 @@
 /* write.c - the page and what lies beside it. */
 #include "report/page/write.h"
 
-#include <string.h>
-
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/mem.h"
@@ -15,9 +13,7 @@
 /* Labels and numbers are not taken for each other, as classes are. */
 static bool has_classes(const stk_run_history *history) {
     const stk_event_start *start = history->view.start;
-    const char *task = start != NULL ? start->task : NULL;
-    return task == NULL || (strcmp(task, stk_task_name(STK_TASK_MULTILABEL)) != 0 &&
-                            strcmp(task, stk_task_name(STK_TASK_REGRESSION)) != 0);
+    return stk_task_has_classes(stk_task_named(start != NULL ? start->task : NULL));
 }
 
 void stk_page_pictures_read(stk_page_pictures *pictures, const char *run_dir,

@@ -117,9 +117,10 @@ ROWS(submission_rows, TEXT(path), TEXT(status), COUNT64(rows), COUNT(models), CO
 ROWS(summary_rows, TEXT(status), TEXT(stop_reason), TEXT(task), NUMBER(best_acc1), TEXT(metric),
      NUMBER(best_metric), COUNT(epochs_done), COUNT(folds_done), COUNT(folds_planned),
      NUMBER(oof_acc1), NUMBER(oof_metric), NUMBER(held_out), TEXT(held_out_from),
-     NUMBER(temperature), NUMBER(images_per_second), NUMBER(wait_fraction), SECONDS(budget_s),
-     SECONDS(used_s), SECONDS(reserve_s), COUNT(batch), COUNT(workers), COUNT(prefetch),
-     TEXT(device), TEXT(precision), COUNT64(bad_images), TEXT(verdict), TEXT(submission));
+     NUMBER(temperature), TEXT(pool), NUMBER(images_per_second), NUMBER(wait_fraction),
+     SECONDS(budget_s), SECONDS(used_s), SECONDS(reserve_s), COUNT(batch), COUNT(workers),
+     COUNT(prefetch), TEXT(device), TEXT(precision), COUNT64(bad_images), TEXT(verdict),
+     TEXT(submission));
 
 ROWS(summary_command_rows, TEXT(command), TEXT(estimate), COUNT(exit_code),
      LIST(ATTEMPTS, attempts, attempt_count));
