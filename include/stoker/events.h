@@ -297,6 +297,8 @@ typedef struct stk_summary {
      * geometric mean. NaN where none was fitted. */
     double temperature;
     const char *task; /* what a training has learned, as in stk_event_start; NULL: not known */
+    const char
+        *pool; /* of a training: "mean" or "max" of the pictures of a row; NULL: a row has one */
 } stk_summary;
 
 typedef struct stk_observer {

@@ -141,6 +141,11 @@ typedef struct stk_estimate {
     char metric[24];            /* what picks the best weights */
     char submission_takes[200]; /* in words; "": there are no test pictures */
     char reason[320];           /* why this task and this submission; "": nothing was chosen */
+    /* The form of the submission: */
+    int64_t submission_rows;     /* 0: none is written */
+    int submission_columns;      /* of the file */
+    char submission_header[300]; /* "id,label"; or "id, 120 columns from A to B" */
+    char submission_like[128];   /* the sample that it follows; "": there is none */
 } stk_estimate;
 
 /* The predicted effect of one change. */

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/text/json.h"
 #include "dataset/dataset.h"
+#include "metrics/task.h"
 #include "predict/ensemble.h"
 #include "predict/predict.h"
 #include "run/run_folder.h"
@@ -71,26 +72,25 @@ void stk_members_leave_out(stk_members *members, const stk_error *why, const stk
     stk_events_warning(events, "a model is left out: %s", why->message);
 }
 
-/* A class that only `one` has; NULL: there is none. */
+/* A class that only `one` has; NULL: there is none, or no memory to find it. */
 static const char *only_known_to(const stk_checkpoint_info *one, const stk_checkpoint_info *other) {
-    for (int c = 0; c < one->class_count; c++) {
-        int at = 0;
-        while (at < other->class_count && strcmp(one->classes[c], other->classes[at]) != 0) {
-            at++;
-        }
-        if (at == other->class_count) {
-            return one->classes[c];
-        }
+    stk_map map = {0};
+    const char *only = NULL;
+    bool ok = true;
+    for (int c = 0; ok && c < other->class_count; c++) {
+        bool added;
+        ok = stk_map_add(&map, other->classes[c], 0, &added);
     }
-    return NULL;
+    for (int c = 0; ok && only == NULL && c < one->class_count; c++) {
+        only = stk_map_find(&map, one->classes[c], NULL) ? NULL : one->classes[c];
+    }
+    stk_map_free(&map);
+    return only;
 }
 
 /* What the outputs of a model are. */
 static const char *kind_of_outputs(const stk_member *member) {
-    stk_task task = member->info.outputs.task;
-    return task == STK_TASK_MULTILABEL   ? "labels"
-           : task == STK_TASK_REGRESSION ? "numbers"
-                                         : "classes";
+    return stk_task_outputs(member->info.outputs.task, 2);
 }
 
 /* Models of classes, of labels and of numbers cannot be averaged with each other. */
@@ -172,7 +172,8 @@ static stk_status arrange_rule(stk_member *member, stk_error *err) {
     }
     /* The numbers of the classes are the last ones. */
     double *numbers = rule->numbers + (rule->count - member->info.class_count);
-    return stk_member_arrange(member, numbers, 1, err);
+    stk_predictions row = {.rows = 1, .outputs = (size_t)member->info.class_count, .all = numbers};
+    return stk_member_arrange(member, &row, err);
 }
 
 /* Adds a model of a run that used so many views if its file exists. *there: the file exists, even
@@ -323,24 +324,24 @@ stk_status stk_members_find(stk_members *v, const stk_predict_options *options,
                                                                                : status;
 }
 
-stk_status stk_member_arrange(const stk_member *member, double *probs, size_t rows,
-                              stk_error *err) {
+stk_status stk_member_arrange(const stk_member *member, stk_predictions *probs, stk_error *err) {
     size_t classes = (size_t)member->info.class_count;
-    double *row = member->order != NULL ? stk_mem_new(classes, sizeof *row) : NULL;
     if (member->order == NULL) {
         return STK_OK;
     }
-    if (row == NULL) {
-        return STK_FAIL_MEMORY(err, "predictions");
-    }
-    for (size_t r = 0; r < rows; r++) {
-        memcpy(row, probs + r * classes, classes * sizeof *row);
+    double *scratch = stk_mem_new(classes, sizeof *scratch);
+    double *row = stk_mem_new(classes, sizeof *row);
+    bool ok = scratch != NULL && row != NULL;
+    for (size_t r = 0; ok && r < probs->rows; r++) {
+        const double *own = stk_predictions_row(probs, r, scratch);
         for (size_t c = 0; c < classes; c++) {
-            probs[r * classes + c] = row[member->order[c]];
+            row[c] = own[member->order[c]];
         }
+        stk_predictions_set(probs, r, row, -1);
     }
+    stk_mem_free(scratch);
     stk_mem_free(row);
-    return STK_OK;
+    return ok ? STK_OK : STK_FAIL_MEMORY(err, "predictions");
 }
 
 void stk_members_free(stk_members *v) {

@@ -9,6 +9,7 @@
 
 #include "events/events.h"
 #include "job/recipe/job_options.h"
+#include "predict/predictions.h"
 #include "weights/checkpoint.h"
 
 typedef struct stk_member {
@@ -42,7 +43,7 @@ void stk_members_free(stk_members *members);
 void stk_members_leave_out(stk_members *members, const stk_error *why, const stk_events *events);
 
 /* Puts a member's probabilities (rows, classes) into the class order of the first member. */
-STK_CHECKED stk_status stk_member_arrange(const stk_member *member, double *probs, size_t rows,
+STK_CHECKED stk_status stk_member_arrange(const stk_member *member, stk_predictions *probs,
                                           stk_error *err);
 
 #endif

@@ -51,7 +51,7 @@ static stk_status measure_inference(stk_job *job, const stk_split *split,
     size_t count = wanted < STK_PREDICT_BATCH ? STK_PREDICT_BATCH : (size_t)fmin(wanted, 1e6);
     stk_evaluation evaluation = {
         .backend = backend,
-        .classes = job->network.graph->classes,
+        .answers = stk_graph_answers(job->network.graph),
         .data = stk_job_loader_config(job, false, val_samples, split->val,
                                       count < split->val_count ? count : split->val_count),
         .on_batch = time_batch,
@@ -229,14 +229,22 @@ static stk_status take_budget(stk_job *job, stk_estimate *e, stk_error *err) {
 }
 
 /* What is learned, and what the submission takes. */
-static void note_task(const stk_job *job, stk_estimate *e) {
+static stk_status note_task(const stk_job *job, stk_estimate *e, stk_error *err) {
     const stk_dataset *dataset = job->dataset;
+    stk_submission_look look;
     snprintf(e->task, sizeof e->task, "%s", stk_task_name(dataset->task));
     snprintf(e->metric, sizeof e->metric, "%s", stk_options_get(job->options, "metric"));
     snprintf(e->reason, sizeof e->reason, "%s", dataset->reason != NULL ? dataset->reason : "");
     if (dataset->test.count > 0) {
         stk_task_describe_answer(dataset, e->submission_takes, sizeof e->submission_takes);
     }
+    stk_status status = stk_task_look_at_submission(dataset, &look, err);
+    e->submission_rows = look.rows;
+    e->submission_columns = look.columns;
+    snprintf(e->submission_header, sizeof e->submission_header, "%s", look.header);
+    snprintf(e->submission_like, sizeof e->submission_like, "%s",
+             dataset->template_file != NULL ? dataset->template_file : "");
+    return status;
 }
 
 static stk_status run_plan(stk_job *job, const stk_observer *observer, void *result,
@@ -266,8 +274,8 @@ static stk_status run_plan(stk_job *job, const stk_observer *observer, void *res
     e->train_images = (int64_t)train;
     e->val_images = (int64_t)val;
     e->test_images = (int64_t)job->dataset->test.count;
-    note_task(job, e);
-    status = estimate(job, e, &split, val_samples, err);
+    status = note_task(job, e, err);
+    STK_THEN(status, estimate(job, e, &split, val_samples, err));
     stk_split_free(&split);
     return status;
 }

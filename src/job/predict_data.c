@@ -7,6 +7,19 @@
 #include "base/error.h"
 #include "run/event_buffer.h"
 
+static bool takes_features(const stk_members *members) {
+    bool takes = false;
+    for (size_t i = 0; i < members->count; i++) {
+        takes = takes || members->items[i].info.features > 0;
+    }
+    return takes;
+}
+
+/* Whether a model of an earlier version does not say how its features come to be. */
+static bool lacks_code(const stk_checkpoint_info *info) {
+    return info->features > 0 && info->columns.count == 0;
+}
+
 /* The options that the first run opened its data set with, but for those that are given now. */
 static stk_dataset_options run_data(const stk_predict_data *wanted) {
     const stk_dataset_options *run =
@@ -21,6 +34,12 @@ static stk_dataset_options run_data(const stk_predict_data *wanted) {
     options.val_fraction = given->val_fraction;
     options.fold_column = NULL; /* how the training samples were split does not matter here */
     options.group_column = NULL;
+    options.keep_test_table = takes_features(wanted->members);
+    if (wanted->members->count > 0) {
+        const stk_outputs *outputs = &wanted->members->items[0].info.outputs;
+        options.metric_given = outputs->metric_given;
+        options.metric = outputs->metric;
+    }
     return options;
 }
 
@@ -35,7 +54,8 @@ static bool needs_tables(const stk_members *members) {
     return needs;
 }
 
-/* Whether the data set asks for what the models answer, and has the numbers that they take. */
+/* Whether the data set asks for what the models answer, and has the numbers of those that do not
+ * say how they come to be. */
 static bool is_same_task(const stk_dataset *dataset, const stk_members *members) {
     const stk_checkpoint_info *first = &members->items[0].info;
     stk_task task = first->outputs.task != STK_TASK_AUTO ? first->outputs.task : STK_TASK_SINGLE;
@@ -45,8 +65,8 @@ static bool is_same_task(const stk_dataset *dataset, const stk_members *members)
         same = strcmp(dataset->classes[c], first->classes[c]) == 0;
     }
     for (size_t i = 0; i < members->count; i++) {
-        int features = members->items[i].info.features;
-        same = same && (features == 0 || features == dataset->features.count);
+        const stk_checkpoint_info *info = &members->items[i].info;
+        same = same && (!lacks_code(info) || info->features == dataset->features.count);
     }
     return same;
 }
@@ -99,8 +119,93 @@ stk_status stk_predict_data_open(const stk_predict_data *wanted, stk_dataset **d
     if (needs_tables(wanted->members)) {
         status = try_labels(wanted, dataset, err);
     }
-    return status != STK_OK || *dataset != NULL
-               ? status
-               : stk_dataset_open_images(dataset, wanted->given, wanted->storage, wanted->events,
-                                         err);
+    if (status == STK_OK && *dataset == NULL) {
+        stk_dataset_options options = *wanted->given;
+        options.keep_test_table = takes_features(wanted->members);
+        status = stk_dataset_open_images(dataset, &options, wanted->storage, wanted->events, err);
+    }
+    return status;
+}
+
+/* ---- features ---- */
+
+/* A model of an earlier version takes what the tables at hand give, where they give as many
+ * numbers; where there are no tables every number is zero. */
+static stk_status borrow_features(const stk_dataset *dataset, const stk_member *member,
+                                  const stk_events *told, stk_features *features, stk_error *err) {
+    int wanted = member->info.features;
+    int there = dataset->features.count;
+    if (there > 0 && wanted != there) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s has learned from %d numbers beside each picture, and %s gives %d; "
+                        "predict with the tables that the run was trained with, or train without "
+                        "them (--no-columns)",
+                        member->path, wanted, dataset->root, there);
+    }
+    if (there > 0) {
+        stk_events_warning(told,
+                           "%s was written by an earlier version, which did not keep how columns "
+                           "become numbers: means and texts of the tables of %s are used; with "
+                           "other tables than those of the training predictions are wrong",
+                           member->path, dataset->root);
+    } else {
+        stk_events_warning(told,
+                           "%s has learned from %d numbers beside each picture, and %s has no "
+                           "table with them: each counts as its mean, and predictions may be worse",
+                           member->path, wanted, dataset->root);
+    }
+    features->count = wanted;
+    features->first = dataset->features.first;
+    features->rows = dataset->features.rows;
+    features->values = dataset->features.values;
+    features->missing = dataset->features.missing;
+    return STK_OK;
+}
+
+static void tell_absent(const stk_dataset *dataset, const stk_member *member,
+                        const stk_features_absent *absent, const stk_events *told) {
+    size_t all = member->info.columns.count;
+    if (dataset->test_table.columns == 0) {
+        stk_events_warning(told,
+                           "%s has learned from %zu column%s beside the pictures, and %s has no "
+                           "table of test rows: every column counts as empty, and predictions may "
+                           "be worse",
+                           member->path, all, all == 1 ? "" : "s", dataset->root);
+    } else if (absent->columns > 0) {
+        stk_events_warning(told,
+                           "%zu of the %zu columns that %s has learned from %s not in the table of "
+                           "test rows of %s (%s%s): they count as empty, and predictions may be "
+                           "worse",
+                           absent->columns, all, member->path, absent->columns == 1 ? "is" : "are",
+                           dataset->root, absent->name, absent->columns > 1 ? " ..." : "");
+    }
+}
+
+stk_status stk_predict_data_features(const stk_dataset *dataset, const stk_member *member,
+                                     const stk_events *told, stk_features *features,
+                                     stk_error *err) {
+    const stk_checkpoint_info *info = &member->info;
+    const stk_csv *table = dataset->test_table.columns > 0 ? &dataset->test_table : NULL;
+    stk_features_absent absent;
+    memset(features, 0, sizeof *features);
+    if (info->features == 0) {
+        return STK_OK;
+    }
+    if (lacks_code(info)) {
+        return borrow_features(dataset, member, told, features, err);
+    }
+    stk_status status =
+        stk_features_of_code(features, &info->columns, table, dataset->test_record, &absent, err);
+    if (status == STK_OK) {
+        tell_absent(dataset, member, &absent, told);
+    }
+    return status;
+}
+
+void stk_predict_data_features_free(stk_features *features, const stk_dataset *dataset) {
+    if (features->values == dataset->features.values &&
+        features->missing == dataset->features.missing) { /* borrowed */
+        memset(features, 0, sizeof *features);
+    }
+    stk_features_free(features);
 }

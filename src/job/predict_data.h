@@ -27,4 +27,15 @@ typedef struct stk_predict_data {
 STK_CHECKED stk_status stk_predict_data_open(const stk_predict_data *wanted, stk_dataset **dataset,
                                              stk_error *err);
 
+/*
+ * The numbers beside the pictures of the data set as a model takes them: in the code that its
+ * checkpoint keeps, whatever tables the data set has. Columns that are not there count as empty; a
+ * warning goes to `told`, which may be NULL. STK_ERR_DATA: a model of an earlier version takes
+ * another count of numbers.
+ */
+STK_CHECKED stk_status stk_predict_data_features(const stk_dataset *dataset,
+                                                 const stk_member *member, const stk_events *told,
+                                                 stk_features *features, stk_error *err);
+void stk_predict_data_features_free(stk_features *features, const stk_dataset *dataset);
+
 #endif

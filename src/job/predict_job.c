@@ -60,14 +60,14 @@ typedef struct predict_job {
     bool news;        /* the ensemble has changed since the file was written */
     double acc1_sum;  /* validation accuracies of the members so far */
     /* Times, and what there was no time for. */
-    size_t begun;       /* members that were begun */
-    double model_s;     /* seconds of loading and compiling the last member; NaN: not measured */
-    double picture_s;   /* seconds per picture of the last member; NaN: not measured */
-    size_t halted;      /* rows that the last member predicted before its time was over */
-    bool is_halted;     /* the time of the last member was over before it had predicted all rows */
-    bool told_features; /* that numbers beside the pictures are missing */
-    bool unread;        /* a member had time for all rows, and no picture could be read */
-    int fewest_views;   /* of the members that predicted all rows, where views were asked for */
+    size_t begun;     /* members that were begun */
+    double model_s;   /* seconds of loading and compiling the last member; NaN: not measured */
+    double picture_s; /* seconds per picture of the last member; NaN: not measured */
+    size_t halted;    /* rows that the last member predicted before its time was over */
+    bool is_halted;   /* the time of the last member was over before it had predicted all rows */
+    const char *told_run; /* of the last member whose features were opened */
+    bool unread;          /* a member had time for all rows, and no picture could be read */
+    int fewest_views;     /* of the members that predicted all rows, where views were asked for */
 } predict_job;
 
 static const char *first_run(const predict_job *job) {
@@ -99,6 +99,7 @@ static stk_loader_config loader_of(predict_job *job, const stk_checkpoint_info *
                                .transform = {.size = info->img_size,
                                              .channels = info->channels,
                                              .window = info->window,
+                                             .native = info->native,
                                              .crop_fraction = info->crop_fraction,
                                              .interpolation = info->interpolation},
                                .sizing = stk_loader_sizing_for(&automatic, STK_PREDICT_BATCH,
@@ -113,21 +114,31 @@ static const char *const *class_names(const predict_job *job) {
                                   : job->dataset->classes;
 }
 
+/* What the members, or the data set without any, say of their outputs; without predictions. */
+static stk_answers answers_of(const predict_job *job, int classes) {
+    const stk_dataset *dataset = job->dataset;
+    stk_answers answers = {.classes = class_names(job),
+                           .class_count = classes,
+                           .task = dataset->task,
+                           .pictures = dataset->train.count,
+                           .exclusive = dataset->targets.exclusive};
+    if (job->members.count > 0) {
+        const stk_outputs *outputs = &job->members.items[0].info.outputs;
+        answers.task = outputs->task;
+        answers.pictures = outputs->pictures;
+        answers.trained = outputs->has_answer ? &outputs->answer : NULL;
+        answers.exclusive = outputs->exclusive;
+    }
+    return answers;
+}
+
 static stk_status submit(predict_job *job, const char *status, stk_outcome *outcome,
                          stk_error *err) {
     int64_t start = stk_clock_ns();
-    const stk_outputs none = {.task = job->dataset->task,
-                              .exclusive = job->dataset->targets.exclusive};
-    const stk_outputs *outputs =
-        job->members.count > 0 ? &job->members.items[0].info.outputs : &none;
-    stk_answers answers = {.classes = class_names(job),
-                           .class_count = (int)job->ensemble.classes,
-                           .task = outputs->task,
-                           .trained = outputs->has_answer ? &outputs->answer : NULL,
-                           .probs = stk_ensemble_average(&job->ensemble),
-                           .known = job->ensemble.weights,
-                           .exclusive = outputs->exclusive,
-                           .rule = stk_ensemble_rule(&job->ensemble)};
+    stk_answers answers = answers_of(job, (int)job->ensemble.classes);
+    answers.ensemble = &job->ensemble;
+    answers.rule = stk_ensemble_rule(&job->ensemble);
+    answers.pool = stk_ensemble_pool(&job->ensemble);
     stk_status written =
         stk_submission_write_how(job->path, &job->how, job->dataset, &answers, err);
     if (written == STK_OK) {
@@ -159,8 +170,11 @@ static stk_status open_ensemble(predict_job *job, stk_error *err) {
         stk_events_warning(&job->events, "%s has no trained model: class priors are written",
                            first_run(job));
     }
+    const stk_answers answers = answers_of(job, classes);
+    const stk_answer answer = stk_submission_answer(dataset, &answers);
+    size_t kept = stk_predictions_kept(&answer, dataset->test.count, (size_t)classes);
     stk_status status =
-        stk_ensemble_open(&job->ensemble, dataset->test.count, (size_t)classes, err);
+        stk_ensemble_open(&job->ensemble, dataset->test.count, (size_t)classes, kept, err);
     bool same = status == STK_OK && dataset->class_count == classes;
     for (int c = 0; same && c < classes; c++) {
         same = strcmp(dataset->classes[c], class_names(job)[c]) == 0;
@@ -240,41 +254,17 @@ static stk_status open_file(predict_job *job, stk_outcome *outcome, stk_error *e
 typedef struct loaded_model {
     stk_graph *graph;
     stk_state *state;
+    stk_features features; /* freed with stk_predict_data_features_free() */
 } loaded_model;
 
-/*
- * A model that has learned from columns of a table needs the same columns again. Where there are
- * none, as in a folder of pictures alone, every column counts as its mean.
- */
-static stk_status check_features(predict_job *job, const stk_member *member, stk_error *err) {
-    int wanted = member->info.features;
-    int there = job->dataset->features.count;
-    if (wanted == 0 || wanted == there) {
-        return STK_OK;
-    }
-    if (there > 0) {
-        return STK_FAIL(err, STK_ERR_DATA,
-                        "%s has learned from %d numbers beside each picture, and %s gives %d; "
-                        "predict with the tables that the run was trained with, or train without "
-                        "them (--no-columns)",
-                        member->path, wanted, job->dataset->root, there);
-    }
-    if (!job->told_features) {
-        stk_events_warning(
-            &job->events,
-            "%s has learned from %d numbers beside each picture, and %s has no table "
-            "with them: each counts as its mean, and predictions may be worse",
-            member->path, wanted, job->dataset->root);
-    }
-    job->told_features = true;
-    return STK_OK;
-}
-
-/* What the model takes of what the data set has; without records every number is its mean. */
-static stk_features features_for(const predict_job *job, const stk_member *member) {
-    int wanted = member->info.features;
-    return wanted == job->dataset->features.count ? job->dataset->features
-                                                  : (stk_features){.count = wanted};
+/* The numbers beside the pictures that the model takes. Models of one run lack the same columns:
+ * this is told once. */
+static stk_status open_features(predict_job *job, const stk_member *member, loaded_model *l,
+                                stk_error *err) {
+    bool told = job->told_run == member->run;
+    job->told_run = member->run;
+    return stk_predict_data_features(job->dataset, member, told ? NULL : &job->events, &l->features,
+                                     err);
 }
 
 static stk_status load(predict_job *job, const stk_member *member, loaded_model *l,
@@ -287,7 +277,7 @@ static stk_status load(predict_job *job, const stk_member *member, loaded_model 
                                .channels = info->channels,
                                .features = info->features};
     stk_state_config weights = {.train = false};
-    stk_status status = check_features(job, member, err);
+    stk_status status = open_features(job, member, l, err);
     STK_THEN(status, stk_model_find(info->model, &model, err));
     STK_THEN(status, stk_model_build(model, &config, &l->graph, err));
     if (status == STK_OK) {
@@ -341,16 +331,15 @@ static void record_member(predict_job *job, const stk_predicted *predicted, cons
 /* Predicts with one model and adds it to the ensemble. */
 static stk_status predict_with(predict_job *job, const stk_member *member, const loaded_model *l,
                                stk_error *err) {
-    double *probs = stk_mem_new(job->ensemble.rows, job->ensemble.classes * sizeof *probs);
+    stk_predictions probs = {0};
     bool *have = stk_mem_new(job->ensemble.rows, sizeof *have);
     stk_predicted predicted = {0};
-    stk_features features = features_for(job, member);
     stk_prediction prediction = {
         .backend = job->opened.backend,
         .state = l->state,
         .graph = l->graph,
         .compile = {.batch = STK_PREDICT_BATCH, .precision = job->opened.precision},
-        .data = loader_of(job, &member->info, &features),
+        .data = loader_of(job, &member->info, &l->features),
         .split = "test",
         .events = &job->events,
         .outputs = &member->info.outputs,
@@ -358,23 +347,26 @@ static stk_status predict_with(predict_job *job, const stk_member *member, const
         .views = views_of(job, member),
         .wants_view = wants_view,
         .user = job};
-    stk_status status = probs != NULL && have != NULL
-                            ? stk_predict_samples(&prediction, probs, have, &predicted, err)
-                            : STK_FAIL_MEMORY(err, "predictions");
+    stk_status status = stk_predictions_open(&probs, job->ensemble.rows, job->ensemble.classes,
+                                             job->ensemble.sum.kept, err);
+    if (status == STK_OK) {
+        status = have != NULL ? stk_predict_samples(&prediction, &probs, have, &predicted, err)
+                              : STK_FAIL_MEMORY(err, "predictions");
+    }
     if (status == STK_OK) {
         job->model_s += predicted.start_s;
         record_member(job, &predicted, have);
-        status = stk_member_arrange(member, probs, job->ensemble.rows, err);
+        status = stk_member_arrange(member, &probs, err);
     }
     int models = job->ensemble.models;
     if (status == STK_OK) {
-        stk_ensemble_add(&job->ensemble, probs, have, &member->info.calibration, member->weight);
+        stk_ensemble_add(&job->ensemble, &probs, have, &member->info.calibration, member->weight);
     }
     if (job->ensemble.models > models) { /* a model that predicted no row is no member */
         job->news = true;
         job->acc1_sum += member->info.acc1;
     }
-    stk_mem_free(probs);
+    stk_predictions_free(&probs);
     stk_mem_free(have);
     return status;
 }
@@ -400,6 +392,7 @@ static stk_status run_member(predict_job *job, const stk_member *member, stk_err
     }
     job->opened.backend->state_free(l.state);
     stk_graph_free(l.graph);
+    stk_predict_data_features_free(&l.features, job->dataset);
     return status;
 }
 

@@ -5,6 +5,7 @@
  * priors exists before the first step; the summary is the last file.
  */
 #include <math.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -140,19 +141,40 @@ static void emit_begin(stk_job *job, stk_event_buffer *buffer, size_t train, siz
     }
     if (job->recipe.folds > 1 && job->dataset->val.count > 0) {
         stk_events_warning(&job->events,
-                           "the %zu images of the validation folder are not used: "
+                           "the %zu images of the validation set are not used: "
                            "--folds validates on parts of the training set",
                            job->dataset->val.count);
     }
     stk_event_buffer_emit(buffer, &job->events);
 }
 
+/* Says that not every class of every test picture is kept. */
+static void emit_kept(const stk_job *job, size_t kept) {
+    const stk_dataset *d = job->dataset;
+    const char *what_of = d->task == STK_TASK_MULTILABEL ? "labels" : "classes";
+    char what[96];
+    char why[96];
+    char a[32];
+    char b[32];
+    snprintf(what, sizeof what, "the %zu likeliest %s of each test picture are kept", kept,
+             what_of);
+    snprintf(why, sizeof why, "there are %s %s and %s pictures",
+             stk_format_count(a, sizeof a, (uint64_t)d->class_count), what_of,
+             stk_format_count(b, sizeof b, d->test.count));
+    stk_events_decision(&job->events, what, why);
+}
+
 /* Opens the predictions of the test set, and submits class priors. */
 static stk_status open_predictions(stk_job *job, stk_error *err) {
     stk_run_outputs *out = &job->out;
     out->row_count = job->dataset->row_count;
-    stk_status status = stk_ensemble_open(&out->ensemble, job->dataset->test.count,
-                                          (size_t)job->dataset->class_count, err);
+    const stk_dataset *d = job->dataset;
+    size_t classes = (size_t)d->class_count;
+    size_t kept = stk_predictions_kept(&d->answer, d->test.count, classes);
+    stk_status status = stk_ensemble_open(&out->ensemble, d->test.count, classes, kept, err);
+    if (status == STK_OK && kept > 0) {
+        emit_kept(job, kept);
+    }
     STK_THEN(status, stk_calibration_mean_open(&out->validated, job->dataset->class_count, err));
     if (status != STK_OK || out->ensemble.rows == 0) {
         return status;

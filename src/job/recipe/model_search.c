@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "engine/traffic.h"
+#include "job/recipe/recipe_sizes.h"
 #include "models/memory_need.h"
 #include "weights/pretrained.h"
 #include "weights/pretrained_model.h"
@@ -121,14 +122,15 @@ static void keep_marked(stk_model_search *search, const bool *marked) {
 
 /* Takes the models whose weights are here and can be used. How good a network of our own is nobody
  * has published: it is taken where there is no other. */
-static stk_status take_present(stk_model_search *search, const stk_job_options *job, int classes,
-                               stk_str *places, const stk_events *events, stk_error *err) {
+static stk_status take_present(stk_model_search *search, const stk_recipe *recipe,
+                               const stk_options *options, int classes, stk_str *places,
+                               const stk_events *events, stk_error *err) {
     const stk_model *models[STK_MOST_CANDIDATES];
     bool known[STK_MOST_CANDIDATES]; /* how good the model is */
     size_t count = 0;
     stk_status status = list_present(models, STK_COUNT(models), &count, places, events, err);
     for (size_t i = 0; status == STK_OK && i < count; i++) {
-        int size = stk_is_auto_int(job->img_size) ? models[i]->img_size : (int)job->img_size;
+        int size = stk_recipe_size_for(recipe, options, models[i]);
         stk_error why = {0};
         stk_status fits = weigh(models[i], size, classes, &search->offers[search->count], &why);
         if (fits == STK_OK) {
@@ -145,8 +147,9 @@ static stk_status take_present(stk_model_search *search, const stk_job_options *
     return status;
 }
 
-stk_status stk_model_search_find(stk_model_search *search, const stk_options *options, int classes,
-                                 const stk_events *events, stk_error *err) {
+stk_status stk_model_search_find(stk_model_search *search, const stk_recipe *recipe,
+                                 const stk_options *options, int classes, const stk_events *events,
+                                 stk_error *err) {
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
     const stk_model *scratch = NULL;
     stk_str places = {0};
@@ -162,7 +165,8 @@ stk_status stk_model_search_find(stk_model_search *search, const stk_options *op
     if (wanted != NULL && !any) {
         return take_file(search, wanted, err);
     }
-    stk_status status = any ? take_present(search, job, classes, &places, events, err) : STK_OK;
+    stk_status status =
+        any ? take_present(search, recipe, options, classes, &places, events, err) : STK_OK;
     STK_THEN(status, stk_model_find(SCRATCH_MODEL, &scratch, err));
     if (status == STK_OK && search->count == 0 && wanted != NULL) {
         status = STK_FAIL(err, STK_ERR_USAGE,

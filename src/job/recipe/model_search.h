@@ -29,8 +29,9 @@ typedef struct stk_model_search {
 
 /* Finds the candidates for a network of so many classes. Weights that cannot be used are left out
  * with a warning, unless they were asked for. */
-STK_CHECKED stk_status stk_model_search_find(stk_model_search *search, const stk_options *options,
-                                             int classes, const stk_events *events, stk_error *err);
+STK_CHECKED stk_status stk_model_search_find(stk_model_search *search, const stk_recipe *recipe,
+                                             const stk_options *options, int classes,
+                                             const stk_events *events, stk_error *err);
 
 /* Chooses by the device alone, once it is open; candidates without enough memory are dropped. */
 STK_CHECKED stk_status stk_model_search_begin(stk_model_search *search, stk_job_network *network,

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/numbers/checksum.h"
 #include "base/str.h"
+#include "metrics/task.h"
 #include "weights/pretrained.h"
 
 /* Seconds of a budget below which a GPU's first start must not take long. */
@@ -37,14 +38,18 @@ stk_status stk_network_note_memory(stk_job_network *network, stk_error *err) {
     return opened->backend->memory(opened->device, &network->memory, err);
 }
 
+static stk_model_config model_config(const stk_recipe *recipe, int classes) {
+    return (stk_model_config){.classes = classes,
+                              .channels = recipe->channels,
+                              .features = recipe->features,
+                              .loss = &recipe->loss,
+                              .dropout = recipe->dropout,
+                              .drop_path = recipe->drop_path};
+}
+
 stk_status stk_network_build(stk_job_network *network, const stk_recipe *recipe, int classes,
                              stk_error *err) {
-    stk_model_config config = {.classes = classes,
-                               .channels = recipe->channels,
-                               .features = recipe->features,
-                               .loss = &recipe->loss,
-                               .dropout = recipe->dropout,
-                               .drop_path = recipe->drop_path};
+    stk_model_config config = model_config(recipe, classes);
     network->state_config = (stk_state_config){.train = true,
                                                .optimizer = (stk_optimizer)recipe->train.optimizer,
                                                .ema = recipe->train.ema > 0};
@@ -63,6 +68,14 @@ stk_status stk_network_build(stk_job_network *network, const stk_recipe *recipe,
         }
     }
     return status;
+}
+
+stk_status stk_network_build_embedding(const stk_job_network *network, const stk_recipe *recipe,
+                                       stk_graph **graph, stk_error *err) {
+    stk_model_config config = model_config(recipe, network->graph->classes);
+    config.img_size = recipe->eval_size;
+    config.embeds = true;
+    return stk_model_build(recipe->model, &config, graph, err);
 }
 
 stk_status stk_network_allocate(stk_job_network *network, stk_error *err) {
@@ -136,7 +149,8 @@ static void emit_pretrained(const stk_recipe *recipe, int classes,
     char what[96];
     char why[160];
     if (report->head_anew) {
-        snprintf(what, sizeof what, "head for %d classes starts anew", classes);
+        snprintf(what, sizeof what, "head for %d %s starts anew", classes,
+                 stk_task_outputs(recipe->task, classes));
         snprintf(why, sizeof why, "the file has %llu", (unsigned long long)report->file_classes);
         stk_events_decision(events, what, report->file_classes > 0 ? why : "the file has none");
     }

@@ -60,6 +60,12 @@ void stk_network_free_graph(stk_job_network *network);
 /* Frees everything except the device. */
 void stk_network_free(stk_job_network *network);
 
+/* Builds the network whose inference gives the inputs of the head, too, for pictures of the
+ * recipe's evaluation size. Freed with stk_graph_free(). */
+STK_CHECKED stk_status stk_network_build_embedding(const stk_job_network *network,
+                                                   const stk_recipe *recipe, stk_graph **graph,
+                                                   stk_error *err);
+
 /* How the network is compiled: for training, or for validation and prediction with pictures of the
  * recipe's size, which is the usual one or the early one. */
 stk_compile_config stk_network_compile_config(const stk_job_network *network,

@@ -1,6 +1,6 @@
 /*
- * picture_look.h - what a few training pictures are like: their channels, and the window of their
- * values.
+ * picture_look.h - what a few training pictures are like: their channels, the window of their
+ * values, and their size.
  *
  * Arrays and pictures of more than 8 bits have values of any size. One window for the whole data
  * set keeps what is bright in one picture bright beside the others. Threads: the job's.
@@ -15,11 +15,12 @@ typedef struct stk_picture_look {
     int channels;      /* 3 unless all pictures have another number */
     stk_window window; /* 0 channels: none is needed */
     size_t looked;     /* pictures that could be read */
+    int side;          /* px: most pictures' short side has at least so many; 0: not looked at */
 } stk_picture_look;
 
-/* Reads some training pictures, spread over the list. A picture that cannot be read is passed over;
- * JPEGs at the beginning end the look, since they need none. */
-STK_CHECKED stk_status stk_picture_look_at(const stk_dataset *dataset, stk_picture_look *look,
-                                           stk_error *err);
+/* Reads some training pictures, spread over the list. A picture that cannot be read is passed over.
+ * JPEGs at the beginning end the look, since they need none, unless `sides` are wanted. */
+STK_CHECKED stk_status stk_picture_look_at(const stk_dataset *dataset, bool sides,
+                                           stk_picture_look *look, stk_error *err);
 
 #endif

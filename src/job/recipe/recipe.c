@@ -19,15 +19,10 @@
 #include "budget/inference.h"
 #include "budget/prediction_choice.h"
 #include "job/recipe/job_options.h"
+#include "job/recipe/recipe_loss.h"
 #include "job/recipe/recipe_rates.h"
+#include "job/recipe/recipe_sizes.h"
 #include "predict/predict.h"
-
-/* Validation and prediction: the side of their square relative to that of training, and what it is
- * rounded up to. Smaller pictures have no room to lose. */
-#define EVAL_PART (8.0 / 7.0)
-#define EVAL_UNIT 16
-#define EVAL_LEAST 64
-#define EVAL_MOST 2048
 
 /* A GPU compiles for every batch, which takes seconds where nothing is stored from earlier runs. So
  * a batch that was rehearsed stays, if the one to choose is no more times larger or smaller. */
@@ -38,9 +33,6 @@
 
 /* Pixels of a batch on a CPU at most: on a few cores a step of a large network takes seconds. */
 #define MOST_PIXELS ((size_t)1 << 20)
-
-/* Errors beyond so many standard deviations of the targets count linearly in Huber's loss. */
-#define HUBER_DELTA 0.5f
 
 stk_recipe stk_recipe_begin(const stk_options *options) {
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
@@ -72,25 +64,15 @@ static double given_or(double given, double own) {
 
 /* The metric that the data set asks for, or the usual one of the task. */
 static stk_metric default_metric(const stk_recipe *recipe) {
-    if (recipe->metric_found != STK_METRIC_AUTO) {
-        return recipe->metric_found;
-    }
-    return recipe->task == STK_TASK_BINARY && !recipe->positive_wanted
-               ? STK_METRIC_ACC1
-               : stk_metric_default(recipe->task != STK_TASK_AUTO ? recipe->task : STK_TASK_SINGLE);
+    return recipe->metric_found != STK_METRIC_AUTO
+               ? recipe->metric_found
+               : stk_metric_default(recipe->task, recipe->answer);
 }
 
 /* The loss that goes with the task and its metric. Targets of several labels are not smoothed: most
  * labels are rare, and smoothing would say that each is there a little. */
 static void take_loss(stk_recipe *recipe) {
-    recipe->loss = (stk_loss){.kind = STK_LOSS_SOFTMAX};
-    if (recipe->task == STK_TASK_MULTILABEL) {
-        recipe->loss.kind = STK_LOSS_SIGMOID;
-    } else if (recipe->task == STK_TASK_REGRESSION) {
-        bool absolute = recipe->train.metric == STK_METRIC_MAE;
-        recipe->loss.kind = absolute ? STK_LOSS_HUBER : STK_LOSS_SQUARED;
-        recipe->loss.huber_delta = HUBER_DELTA;
-    }
+    recipe->loss = stk_recipe_loss(recipe);
     if (recipe->loss.kind != STK_LOSS_SOFTMAX) {
         recipe->train.label_smoothing = 0;
     }
@@ -125,7 +107,8 @@ void stk_recipe_expect(stk_recipe *recipe, const stk_options *options, double ep
     take_loss(recipe);
     train->patience = stk_is_auto_int(train->patience) ? 0 : train->patience;
     recipe->augment = *augment;
-    recipe->augment.crop_scale = given_or(augment->crop_scale, row->crop_scale);
+    recipe->augment.crop_scale =
+        given_or(augment->crop_scale, recipe->native ? 1 : row->crop_scale);
 }
 
 stk_loader_sizing stk_recipe_sizing(const stk_recipe *recipe, const stk_loader_options *options,
@@ -164,51 +147,14 @@ stk_training_facts stk_recipe_training_facts(const stk_recipe *recipe, const stk
                                 .pretrained = recipe->weights != NULL,
                                 .img_size = recipe->img_size,
                                 .may_shrink = stk_is_auto_int(job->img_size),
-                                .may_grow = stk_is_auto_int(job->img_size),
+                                .windows = recipe->native,
+                                .may_grow = stk_is_auto_int(job->img_size) && !recipe->native,
                                 .source_px = NAN,
-                                .may_begin_small = stk_is_auto_int(job->early_size),
+                                .may_begin_small =
+                                    stk_is_auto_int(job->early_size) && !recipe->native,
                                 .epochs = stk_is_auto_int(train->epochs) ? 0 : (int)train->epochs,
                                 .folds = recipe->folds,
                                 .refits = stk_is_auto_int(job->refit) ? -1 : (int)job->refit};
-}
-
-/* The size for validation that is best for weights that were trained with pictures of `size`.
- * Weights that started from scratch have seen no larger ones, and know nothing else well. */
-static int best_eval_size(const stk_recipe *recipe, int size) {
-    bool parts = recipe->model->crop_fraction < 1 && recipe->augment.crop_scale < 1;
-    if (!parts || recipe->weights == NULL || recipe->eval_as_trained || size < EVAL_LEAST) {
-        return size;
-    }
-    int larger = (int)ceil(EVAL_PART * size / EVAL_UNIT) * EVAL_UNIT;
-    return larger < EVAL_MOST ? larger : EVAL_MOST;
-}
-
-/* `size` is what was chosen where nothing was given. */
-static stk_status take_early_size(stk_recipe *recipe, stk_options *options, int size,
-                                  stk_error *err) {
-    const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
-    bool given = !stk_is_auto_int(job->early_size);
-    recipe->early_size = given ? (int)job->early_size : size;
-    if (recipe->early_size >= recipe->img_size) {
-        recipe->early_size = 0;
-    }
-    recipe->early_eval_size =
-        recipe->early_size > 0 ? best_eval_size(recipe, recipe->early_size) : 0;
-    bool known = given && atoi(stk_options_get(options, "early-size")) == recipe->early_size;
-    const char *why = !given ? "auto" : recipe->early_size > 0 ? "given" : "not below --img-size";
-    return known ? STK_OK
-                 : stk_options_resolve_number(options, "early-size", recipe->early_size, why, err);
-}
-
-/* The size of pictures in validation and prediction, once that of training is known. */
-static stk_status choose_eval_size(stk_recipe *recipe, stk_options *options, stk_error *err) {
-    const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
-    double own_crop = recipe->model->crop_fraction;
-    bool given = !stk_is_auto_int(job->eval_size);
-    recipe->eval_size = given ? (int)job->eval_size : best_eval_size(recipe, recipe->img_size);
-    recipe->eval_crop = fmin(own_crop * fmax((double)recipe->eval_size / recipe->img_size, 1), 1);
-    return given ? STK_OK
-                 : stk_options_resolve_number(options, "eval-size", recipe->eval_size, "auto", err);
 }
 
 stk_status stk_recipe_take_views(stk_recipe *recipe, stk_options *options, int views,
@@ -247,8 +193,9 @@ stk_status stk_recipe_take_choice(stk_recipe *recipe, stk_options *options,
     if (status == STK_OK && stk_is_auto_int(job->img_size)) {
         status = stk_options_resolve_number(options, "img-size", choice->img_size, "auto", err);
     }
-    STK_THEN(status, choose_eval_size(recipe, options, err));
-    return status == STK_OK ? take_early_size(recipe, options, choice->early_size, err) : status;
+    STK_THEN(status, stk_recipe_choose_eval_size(recipe, options, err));
+    return status == STK_OK ? stk_recipe_take_early_size(recipe, options, choice->early_size, err)
+                            : status;
 }
 
 /* Takes the number of folds that a column gives. */
@@ -331,16 +278,19 @@ static stk_status take_metric(const stk_recipe *recipe, stk_options *options, st
 
 stk_status stk_recipe_take_dataset(stk_recipe *recipe, stk_options *options,
                                    const stk_dataset *dataset, stk_error *err) {
+    const stk_train_options *given = stk_options_values(options, &stk_train_option_table);
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
     recipe->task = dataset->task;
-    recipe->metric_found = dataset->metric;
+    recipe->metric_found = dataset->metric_given ? STK_METRIC_AUTO : dataset->metric;
     recipe->metric_phrase = dataset->metric_phrase;
-    recipe->positive_wanted = dataset->answer.kind == STK_ANSWER_POSITIVE;
+    recipe->answer = dataset->answer.kind;
+    recipe->metric_is_open = given->metric == STK_METRIC_AUTO;
     recipe->features = dataset->features.count;
     recipe->pictures = dataset->train.count;
     recipe->test_pictures = dataset->test.count;
     stk_recipe_expect(recipe, options, recipe->epochs_expected);
     stk_status status = take_metric(recipe, options, err);
+    STK_THEN(status, stk_recipe_take_loss(recipe, options, err));
     STK_THEN(status, choose_sampling(recipe, options, dataset, err));
     STK_THEN(status, take_column(recipe, options, dataset, err));
     if (status != STK_OK || stk_recipe_is_to_fit(options)) {
@@ -354,6 +304,11 @@ stk_status stk_recipe_take_dataset(stk_recipe *recipe, stk_options *options,
     return status == STK_OK && stk_is_auto_int(job->folds) && dataset->division != STK_DIVIDE_FOLDS
                ? stk_options_resolve_number(options, "folds", recipe->folds, "auto", err)
                : status;
+}
+
+void stk_recipe_take_positive_weights(stk_recipe *recipe, const float *weights) {
+    recipe->positive_weights = weights;
+    recipe->loss = stk_recipe_loss(recipe);
 }
 
 static stk_status choose_rate(stk_options *options, const char *name, double given, double own,
@@ -382,14 +337,12 @@ stk_status stk_recipe_take_model(stk_recipe *recipe, stk_options *options,
     if (job->model == NULL) {
         status = stk_options_resolve(options, "model", recipe->model->name, "auto", err);
     }
-    recipe->img_size = recipe->model->img_size;
-    if (!stk_is_auto_int(job->img_size)) {
-        recipe->img_size = (int)job->img_size;
-    } else if (status == STK_OK) {
+    recipe->img_size = stk_recipe_size_for(recipe, options, recipe->model);
+    if (status == STK_OK && stk_is_auto_int(job->img_size)) {
         status = stk_options_resolve_number(options, "img-size", recipe->img_size, "auto", err);
     }
-    STK_THEN(status, choose_eval_size(recipe, options, err));
-    STK_THEN(status, take_early_size(recipe, options, 0, err));
+    STK_THEN(status, stk_recipe_choose_eval_size(recipe, options, err));
+    STK_THEN(status, stk_recipe_take_early_size(recipe, options, 0, err));
     STK_THEN(status, choose_rate(options, "dropout", job->dropout, recipe->model->dropout,
                                  &recipe->dropout, err));
     STK_THEN(status, choose_rate(options, "drop-path", job->drop_path, recipe->model->drop_path,

@@ -48,6 +48,10 @@ typedef struct stk_recipe {
      * with little detail are a better beginning than few with much. */
     int early_size;
     int early_eval_size;
+    /* Pictures are not scaled: all these squares are windows of their own pixels. */
+    bool native;
+    const char *native_why; /* for people; NULL: it was asked for */
+    int native_px;          /* largest window that is chosen; 0: pictures are scaled */
     double dropout;
     double drop_path;
     int channels;      /* of the pictures; 0: 3 */
@@ -56,9 +60,12 @@ typedef struct stk_recipe {
     /* What it learns. */
     stk_task task; /* AUTO: not known yet */
     stk_loss loss;
-    stk_metric metric_found;   /* that the data set asks for; AUTO: nothing is known */
-    const char *metric_phrase; /* borrowed: its words for it */
-    bool positive_wanted;      /* the submission takes a probability of one of two classes */
+    const float *positive_weights; /* borrowed, of each label; NULL: 1 */
+    stk_metric metric_found;       /* that the data set asks for; AUTO: nothing is known */
+    const char *metric_phrase;     /* borrowed: the description's words for a metric, also for one
+                                      that cannot rate the task; NULL, "": there are none */
+    bool metric_is_open;           /* --metric does not name it */
+    stk_answer_kind answer;        /* what a row of the submission takes */
     /* How it learns. */
     const stk_recipe_row *row; /* of the table of recipes; `train` and `augment` have its values */
     double epochs_expected; /* of a model: what the row, the rate and the batch were chosen for */
@@ -104,6 +111,9 @@ void stk_recipe_expect(stk_recipe *recipe, const stk_options *options, double ep
  * them (--fold-column); the number of refits as far as no budget decides on it. */
 STK_CHECKED stk_status stk_recipe_take_dataset(stk_recipe *recipe, stk_options *options,
                                                const stk_dataset *dataset, stk_error *err);
+
+/* With these weights of positives, which the recipe borrows. */
+void stk_recipe_take_positive_weights(stk_recipe *recipe, const float *weights);
 
 /* What the choice of refits and the pictures' size depends on, except for time. */
 stk_training_facts stk_recipe_training_facts(const stk_recipe *recipe, const stk_options *options,

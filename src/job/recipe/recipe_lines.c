@@ -19,15 +19,16 @@ void stk_recipe_describe(const stk_options *options, stk_str *line) {
     static const struct {
         const char *name;
         bool dull; /* shown only where it was given */
-    } shown[] = {{"model", false},        {"pretrained", true},    {"img-size", false},
-                 {"early-size", true},    {"batch", false},        {"accumulate", true},
-                 {"epochs", false},       {"optimizer", false},    {"lr", false},
-                 {"head-lr", true},       {"schedule", true},      {"backbone-lr-scale", true},
-                 {"weight-decay", true},  {"freeze-epochs", true}, {"clip-grad", true},
-                 {"ema", true},           {"patience", true},      {"metric", true},
-                 {"folds", true},         {"device", false},       {"precision", false},
-                 {"deterministic", true}, {"workers", false},      {"prefetch", false},
-                 {"seed", true},          {"budget", true},        {"deadline", true}};
+    } shown[] = {{"model", false},       {"pretrained", true},      {"img-size", false},
+                 {"early-size", true},   {"batch", false},          {"accumulate", true},
+                 {"epochs", false},      {"optimizer", false},      {"lr", false},
+                 {"head-lr", true},      {"schedule", true},        {"backbone-lr-scale", true},
+                 {"weight-decay", true}, {"freeze-epochs", true},   {"clip-grad", true},
+                 {"ema", true},          {"patience", true},        {"metric", true},
+                 {"loss", true},         {"positive-weight", true}, {"folds", true},
+                 {"device", false},      {"precision", false},      {"deterministic", true},
+                 {"workers", false},     {"prefetch", false},       {"seed", true},
+                 {"budget", true},       {"deadline", true}};
     for (size_t i = 0; i < STK_COUNT(shown); i++) {
         char value[160];
         const char *name = shown[i].name;
@@ -71,8 +72,13 @@ void stk_recipe_emit_row(const stk_recipe *recipe, const stk_options *options,
                         stk_format_amount(recipe->epochs_expected, 3, "epoch").text,
                         recipe->row->pretrained ? "from pretrained weights" : "from scratch");
     }
-    stk_str_appendf(&why, "%s, crop-scale %.3g", stk_recipe_optimizer(train),
-                    recipe->augment.crop_scale);
+    stk_str_appendf(&why, "%s", stk_recipe_optimizer(train));
+    if (recipe->native) {
+        stk_str_appendf(&why, ", native pixels%s%s", recipe->native_why != NULL ? ": " : "",
+                        recipe->native_why != NULL ? recipe->native_why : "");
+    } else {
+        stk_str_appendf(&why, ", crop-scale %.3g", recipe->augment.crop_scale);
+    }
     if (train->norm_stats == STK_NORM_STATS_KEPT) {
         stk_str_appendf(&why, ", norm-stats kept");
     }

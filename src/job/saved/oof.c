@@ -2,6 +2,7 @@
 #include "job/saved/oof.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -16,35 +17,41 @@
 /* Seconds of writing a number, until that was measured: on a busy core two million a second. */
 #define FIRST_NUMBER_S 0.5e-6
 
+/* Bytes of text that are collected before they are written. */
+#define FLUSH_BYTES ((size_t)256 * 1024)
+
 stk_status stk_oof_open(stk_oof *oof, const stk_dataset *dataset, stk_error *err) {
     size_t rows = dataset->train.count;
+    size_t outputs = (size_t)dataset->class_count;
+    size_t kept = stk_predictions_kept(&dataset->answer, rows, outputs);
     oof->dataset = dataset;
     oof->number_s = FIRST_NUMBER_S;
     oof->acc1 = NAN;
     oof->metric = NAN;
-    oof->probs = stk_mem_new(rows, (size_t)dataset->class_count * sizeof *oof->probs);
     oof->fold = stk_mem_raw(rows, sizeof *oof->fold);
-    if (oof->probs == NULL || oof->fold == NULL) {
+    stk_status status = oof->fold != NULL
+                            ? stk_predictions_open(&oof->probs, rows, outputs, kept, err)
+                            : STK_FAIL_MEMORY(err, "out-of-fold predictions");
+    if (status != STK_OK) {
         stk_oof_free(oof);
-        return STK_FAIL_MEMORY(err, "out-of-fold predictions");
+        return status;
     }
     memset(oof->fold, 0xFF, rows * sizeof *oof->fold); /* -1 */
     return STK_OK;
 }
 
 void stk_oof_free(stk_oof *oof) {
-    stk_mem_free(oof->probs);
+    stk_predictions_free(&oof->probs);
     stk_mem_free(oof->fold);
     memset(oof, 0, sizeof *oof);
 }
 
-void stk_oof_add(stk_oof *oof, int fold, const size_t *indices, size_t count, const double *probs,
-                 const bool *have) {
-    size_t classes = (size_t)oof->dataset->class_count;
+void stk_oof_add(stk_oof *oof, int fold, const size_t *indices, size_t count,
+                 const stk_predictions *probs, const bool *have) {
     for (size_t i = 0; i < count; i++) {
         if (have[i]) {
             oof->fold[indices[i]] = fold;
-            memcpy(oof->probs + indices[i] * classes, probs + i * classes, classes * sizeof *probs);
+            stk_predictions_copy(&oof->probs, indices[i], probs, i);
         }
     }
 }
@@ -56,15 +63,19 @@ void stk_oof_add(stk_oof *oof, int fold, const size_t *indices, size_t count, co
 typedef struct row_adder {
     stk_metrics *metrics;
     const stk_label_rule *rule;
-    float *outputs; /* (classes), owned */
-    float *targets; /* (classes), owned */
-    bool *chosen;   /* (classes), owned */
+    float *outputs;  /* (classes), owned */
+    float *targets;  /* (classes), owned */
+    bool *chosen;    /* (classes), owned */
+    double *values;  /* (classes), owned: of a row */
+    double *scratch; /* (classes), owned: of a sample */
 } row_adder;
 
 static void free_adder(row_adder *a) {
     stk_mem_free(a->outputs);
     stk_mem_free(a->targets);
     stk_mem_free(a->chosen);
+    stk_mem_free(a->scratch);
+    stk_mem_free(a->values);
 }
 
 static void add_class(const row_adder *a, const stk_dataset *d, int label, const double *probs) {
@@ -107,43 +118,98 @@ static void add_row(const row_adder *a, const stk_dataset *d, const stk_sample *
     }
 }
 
-static stk_status add_rows(const stk_oof *oof, const stk_label_rule *rule, stk_metrics *metrics,
-                           stk_error *err) {
-    const stk_dataset *d = oof->dataset;
-    size_t classes = (size_t)d->class_count;
-    row_adder adder = {.metrics = metrics,
-                       .rule = rule,
-                       .outputs = stk_mem_raw(classes, sizeof(float)),
-                       .targets = stk_mem_raw(classes, sizeof(float)),
-                       .chosen = stk_mem_raw(classes, sizeof(bool))};
-    bool ok = adder.outputs != NULL && adder.targets != NULL && adder.chosen != NULL;
-    for (size_t i = 0; ok && i < d->train.count; i++) {
-        if (oof->fold[i] >= 0) {
-            add_row(&adder, d, &d->train.items[i], oof->probs + i * classes);
-        }
-    }
-    free_adder(&adder);
-    return ok ? STK_OK : STK_FAIL_MEMORY(err, "the out-of-fold score");
+/* A sample that a fold has predicted, and the row that it belongs to. */
+typedef struct row_sample {
+    int64_t row;
+    size_t sample;
+} row_sample;
+
+static int by_row(const void *a, const void *b) {
+    const row_sample *x = a;
+    const row_sample *y = b;
+    return x->row != y->row ? (x->row > y->row) - (x->row < y->row)
+                            : (x->sample > y->sample) - (x->sample < y->sample);
 }
 
-stk_status stk_oof_score(stk_oof *oof, stk_metric metric, const stk_label_rule *rule, size_t *rows,
-                         stk_error *err) {
+/* The samples that were predicted, those of a row beside each other. Returns how many there are. */
+static size_t list_rows(const stk_oof *oof, row_sample *items) {
     const stk_dataset *d = oof->dataset;
+    size_t count = 0;
+    for (size_t i = 0; i < d->train.count; i++) {
+        int64_t row = d->train_has_rows ? d->train.items[i].row : 0;
+        if (oof->fold[i] >= 0) {
+            items[count++] = (row_sample){row > 0 ? row : -(int64_t)i - 1, i};
+        }
+    }
+    if (count > 1) {
+        qsort(items, count, sizeof *items, by_row);
+    }
+    return count;
+}
+
+/* Whether two samples have the same answer; a target that is not known is like any. */
+static bool is_same(const stk_dataset *d, size_t a, size_t b) {
+    const stk_sample *x = &d->train.items[a];
+    const stk_sample *y = &d->train.items[b];
+    return stk_task_has_classes(d->task)
+               ? x->label == y->label
+               : stk_targets_agree(&d->targets, (size_t)x->record, (size_t)y->record);
+}
+
+/* Adds the samples, pooled row by row. */
+static void add_rows(const stk_oof *oof, const row_adder *a, const row_sample *items, size_t count,
+                     stk_pooling pool) {
+    const stk_dataset *d = oof->dataset;
+    size_t classes = (size_t)d->class_count;
+    for (size_t first = 0, end; first < count; first = end) {
+        bool known = true;
+        for (end = first; end < count && items[end].row == items[first].row; end++) {
+            const double *probs = stk_predictions_row(&oof->probs, items[end].sample, a->scratch);
+            stk_pooling_add(pool, probs, classes, end - first, a->values);
+            known = known && is_same(d, items[first].sample, items[end].sample);
+        }
+        stk_pooling_end(pool, d->task, classes, end - first, a->values);
+        if (known) {
+            add_row(a, d, &d->train.items[items[first].sample], a->values);
+        }
+    }
+}
+
+stk_status stk_oof_score(stk_oof *oof, stk_metric metric, const stk_label_rule *rule,
+                         stk_pooling pool, size_t *rows, stk_error *err) {
+    const stk_dataset *d = oof->dataset;
+    size_t classes = (size_t)d->class_count;
     stk_metrics metrics;
     const stk_metrics_config rated = {.task = d->task,
                                       .outputs = d->class_count,
                                       .capacity = d->train.count,
                                       .metric = metric,
                                       .k = d->answer.most};
+    row_adder adder = {.metrics = &metrics,
+                       .rule = rule,
+                       .outputs = stk_mem_raw(classes, sizeof(float)),
+                       .targets = stk_mem_raw(classes, sizeof(float)),
+                       .chosen = stk_mem_raw(classes, sizeof(bool)),
+                       .values = stk_mem_raw(classes, sizeof(double)),
+                       .scratch = stk_mem_raw(classes, sizeof(double))};
+    row_sample *items = stk_mem_raw(d->train.count, sizeof *items);
+    bool ok = adder.outputs != NULL && adder.targets != NULL && adder.chosen != NULL &&
+              adder.values != NULL && adder.scratch != NULL && items != NULL;
     stk_status status = stk_metrics_open(&metrics, &rated, err);
-    STK_THEN(status, add_rows(oof, rule, &metrics, err));
+    if (status == STK_OK && !ok) {
+        status = STK_FAIL_MEMORY(err, "the out-of-fold score");
+    }
     if (status == STK_OK) {
+        add_rows(oof, &adder, items, list_rows(oof, items),
+                 pool == STK_POOL_AUTO ? STK_POOL_MEAN : pool);
         oof->acc1 = stk_metrics_value(&metrics, STK_METRIC_ACC1);
         oof->metric = stk_metrics_value(&metrics, metric);
         oof->scored = metrics.count;
         *rows = metrics.count;
     }
     stk_metrics_free(&metrics);
+    free_adder(&adder);
+    stk_mem_free(items);
     return status;
 }
 
@@ -157,43 +223,78 @@ static size_t count_rows(const stk_oof *oof) {
 
 double stk_oof_write_seconds(const stk_oof *oof, size_t more_rows) {
     double rows = (double)(count_rows(oof) + more_rows);
-    return rows * (double)oof->dataset->class_count * oof->number_s;
+    return oof->probs.kept > 0 ? 0 : rows * (double)oof->dataset->class_count * oof->number_s;
 }
 
-stk_status stk_oof_write(stk_oof *oof, const char *path, stk_halt late, stk_error *err) {
-    const stk_dataset *d = oof->dataset;
-    size_t classes = (size_t)d->class_count;
-    int64_t start = stk_clock_ns();
-    bool in_time = true;
-    stk_str text = {0};
-    stk_str_append(&text, "id,label,fold");
-    for (size_t c = 0; c < classes; c++) {
-        stk_str_append(&text, ",");
-        stk_csv_append(&text, d->classes[c]);
+static void append_header(const stk_dataset *d, stk_str *text) {
+    stk_str_append(text, "id,label,fold");
+    for (int c = 0; c < d->class_count; c++) {
+        stk_str_append(text, ",");
+        stk_csv_append(text, d->classes[c]);
     }
-    stk_str_append(&text, "\n");
-    for (size_t i = 0; in_time && i < d->train.count; i++) {
+    stk_str_append(text, "\n");
+}
+
+static void append_row(const stk_oof *oof, size_t row, stk_str *text) {
+    const stk_sample *sample = &oof->dataset->train.items[row];
+    const double *probs = stk_predictions_row(&oof->probs, row, NULL);
+    stk_csv_append(text, sample->id);
+    stk_str_append(text, ",");
+    stk_true_answer_append(text, oof->dataset, sample);
+    stk_str_appendf(text, ",%d", oof->fold[row]);
+    for (int c = 0; c < oof->dataset->class_count; c++) {
+        stk_str_appendf(text, ",%.9g", probs[c]);
+    }
+    stk_str_append(text, "\n");
+}
+
+/* Writes the collected text and empties it. */
+static stk_status flush(stk_file_writer *writer, stk_str *text, const char *path, stk_error *err) {
+    stk_status status = stk_str_ok(text)
+                            ? stk_file_append(writer, stk_str_text(text), text->length, err)
+                            : STK_FAIL_MEMORY(err, path);
+    stk_str_clear(text);
+    return status;
+}
+
+static stk_status write_rows(const stk_oof *oof, const char *path, stk_halt late,
+                             stk_file_writer *writer, stk_error *err) {
+    const stk_dataset *d = oof->dataset;
+    stk_status status = STK_OK;
+    stk_str text = {0};
+    append_header(d, &text);
+    for (size_t i = 0; status == STK_OK && i < d->train.count; i++) {
         if (oof->fold[i] < 0) {
             continue;
         }
-        in_time = late.asked == NULL || !late.asked(late.user);
-        stk_csv_append(&text, d->train.items[i].id);
-        stk_str_append(&text, ",");
-        stk_true_answer_append(&text, d, &d->train.items[i]);
-        stk_str_appendf(&text, ",%d", oof->fold[i]);
-        for (size_t c = 0; c < classes; c++) {
-            stk_str_appendf(&text, ",%.9g", oof->probs[i * classes + c]);
+        append_row(oof, i, &text);
+        if (late.asked != NULL && late.asked(late.user)) {
+            status = STK_FAIL(err, STK_ERR_STOPPED, "no time to write %s", path);
+        } else if (text.length >= FLUSH_BYTES || !stk_str_ok(&text)) {
+            status = flush(writer, &text, path, err);
         }
-        stk_str_append(&text, "\n");
     }
-    stk_status status = !in_time ? STK_FAIL(err, STK_ERR_STOPPED, "no time to write %s", path)
-                        : stk_str_ok(&text)
-                            ? stk_file_write(path, stk_str_text(&text), text.length, err)
-                            : STK_FAIL_MEMORY(err, path);
+    STK_THEN(status, flush(writer, &text, path, err));
+    stk_str_free(&text);
+    return status;
+}
+
+stk_status stk_oof_write(stk_oof *oof, const char *path, stk_halt late, stk_error *err) {
+    int64_t start = stk_clock_ns();
+    stk_file_writer *writer = NULL;
+    if (oof->probs.kept > 0) {
+        return STK_OK;
+    }
+    stk_status status = stk_file_create(&writer, path, err);
+    STK_THEN(status, write_rows(oof, path, late, writer, err));
+    if (status != STK_OK) {
+        stk_file_discard(writer);
+        return status;
+    }
+    status = stk_file_commit(writer, err);
     size_t rows = count_rows(oof);
     if (status == STK_OK && rows > 0) {
-        oof->number_s = stk_clock_since_s(start) / (double)rows / (double)classes;
+        oof->number_s = stk_clock_since_s(start) / (double)rows / (double)oof->dataset->class_count;
     }
-    stk_str_free(&text);
     return status;
 }

@@ -133,7 +133,7 @@ static void add_records(stk_sha256 *hash, const stk_dataset *dataset, const stk_
         } else if (record < t->count) {
             stk_sha256_add(hash, t->numbers + record * outputs, outputs * sizeof *t->numbers);
         }
-        if (record < f->records) {
+        if (record < f->rows) {
             stk_sha256_add(hash, stk_features_row(f, record), (size_t)f->count * sizeof(float));
         }
     }

@@ -354,27 +354,6 @@ static bool is_of_epoch(const char *path, int epoch, stk_error *why) {
     return found == epoch;
 }
 
-/*
- * Restores the best weights that a state refers to, and their table. When the weights in place are
- * already the right ones, the process ended after the state was written and before the kept files
- * of the previous state were removed; those may be of another fold with the same epoch number.
- */
-static stk_status restore_best(stk_state_saver *saver, const char *best_path,
-                               const stk_train_position *position, stk_error *err) {
-    int epoch = position->best.epoch;
-    if (!stk_path_is_file(
-            saver->best_copy)) { /* a table alone: the process ended while it restored both */
-        return stk_path_is_file(saver->table->kept) ? restore_validation(saver, err) : STK_OK;
-    }
-    if (!position->has_best || is_of_epoch(best_path, epoch, NULL) ||
-        !is_of_epoch(saver->best_copy, epoch, NULL)) {
-        remove_kept_files(saver);
-        return STK_OK;
-    }
-    stk_status status = put_back(saver->best_copy, best_path, err);
-    return status == STK_OK ? restore_validation(saver, err) : status;
-}
-
 /* Whether the file of best weights is the one that the state refers to. */
 static bool is_best(const char *path, const stk_saved_state *run, stk_error *why) {
     if (!is_of_epoch(path, run->position.best.epoch, why)) {
@@ -385,6 +364,29 @@ static bool is_best(const char *path, const stk_saved_state *run, stk_error *why
         (void)STK_FAIL(why, STK_ERR_DATA, "%s is damaged or was replaced", path);
     }
     return same;
+}
+
+/*
+ * Restores the best weights that a state refers to, and their table. When the weights in place are
+ * already the right ones, the process ended after the state was written and before the kept files
+ * of the previous state were removed; those may be of another fold with the same epoch number.
+ * Class means join the best weights after the last state: then the kept ones are those that it
+ * knows.
+ */
+static stk_status restore_best(stk_state_saver *saver, const char *best_path,
+                               const stk_saved_state *run, stk_error *err) {
+    stk_error ignored = {0};
+    if (!stk_path_is_file(
+            saver->best_copy)) { /* a table alone: the process ended while it restored both */
+        return stk_path_is_file(saver->table->kept) ? restore_validation(saver, err) : STK_OK;
+    }
+    if (!run->position.has_best || is_best(best_path, run, &ignored) ||
+        !is_best(saver->best_copy, run, &ignored)) {
+        remove_kept_files(saver);
+        return STK_OK;
+    }
+    stk_status status = put_back(saver->best_copy, best_path, err);
+    return status == STK_OK ? restore_validation(saver, err) : status;
 }
 
 /*
@@ -441,7 +443,7 @@ stk_status stk_state_saver_load(stk_state_saver *saver, const stk_state_wanted *
                                       saver->network->state, saver->network->graph, err);
     }
     if (status == STK_OK && *found) {
-        status = restore_best(saver, wanted->best_path, position, err);
+        status = restore_best(saver, wanted->best_path, &run, err);
     }
     if (status == STK_OK && *found) {
         forget_lost_best(saver, wanted->best_path, &run, position);

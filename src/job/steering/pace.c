@@ -101,12 +101,17 @@ static void doubt(stk_budget_facts *facts, bool expected) {
 /*
  * Seconds of what comes with the prediction of the test set. The weights are read, which takes as
  * long as saving them. With several folds the validation set is predicted for oof.csv. The network
- * waits in the executable cache.
+ * waits in the executable cache. Features for class means take a pass over their pictures.
  */
 static double beside_prediction(const stk_fold_pace *pace, const stk_inference *inference) {
     double oof_s = pace->recipe->folds > 1 ? pace->time->views * inference->val_s : 0;
     bool any = pace->test_images > 0 || pace->recipe->folds > 1;
-    return (any ? stk_state_saver_best_s(pace->saver) : 0) + (isnan(oof_s) ? 0 : oof_s);
+    oof_s = isnan(oof_s) ? 0 : oof_s;
+    if (pace->means_images > 0 && !isnan(inference->predict_s)) { /* prediction goes first */
+        oof_s += (STK_MARGIN_SAFETY - 1) * inference->predict_s +
+                 STK_MARGIN_SAFETY * (double)pace->means_images * inference->picture_s;
+    }
+    return (any ? stk_state_saver_best_s(pace->saver) : 0) + oof_s;
 }
 
 /* The facts for the budget; call choose_views() first. The share is that of the folds planned now.
@@ -258,6 +263,7 @@ static void emit(stk_fold_pace *pace, const stk_train_standing *standing,
 static void choose_views(stk_fold_pace *pace, const stk_train_standing *standing) {
     stk_inference inference = inference_of(pace, standing);
     int views = inference.views;
+    pace->picture_s = isnan(inference.picture_s) ? pace->picture_s : inference.picture_s;
     int wanted = pace->recipe->views;
     bool first_read = standing->validations > 0 || pace->val_images == 0;
     if (isnan(pace->unread_s) && standing->step == 0 && first_read) {

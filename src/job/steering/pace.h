@@ -22,11 +22,13 @@ typedef struct stk_fold_pace {
     const stk_state_saver *saver; /* what saving takes */
     size_t test_images;           /* to predict after training; 0: none */
     size_t val_images;            /* of one validation of this fold */
+    size_t means_images; /* pictures whose features are taken after training; 0: none are */
     /* Of this fold. */
     double start_s;       /* on the clock: when the fold began; seconds left out are added */
     bool asked;           /* the first step was asked for: no beginning is measured again */
     bool timed_before;    /* an earlier fold has timed a prediction */
     stk_validations past; /* times of its validations */
+    double picture_s;     /* seconds per picture of an inference, as last estimated; 0: not known */
     double unread_s;      /* seconds per picture of its first validation, or without a validation
                              set of its first epoch, as inference; NaN: not yet */
     bool by_measure;      /* the plan that is held rests on measured steps */

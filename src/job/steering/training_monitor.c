@@ -235,6 +235,7 @@ static stk_rates rates_between(const stk_training_monitor *monitor, const counte
                        .batch = (int64_t)monitor->config.recipe->batch,
                        .fixed_s = fixed_s(e),
                        .source_px = per((double)(y->source_px - x->source_px), images),
+                       .native = monitor->config.recipe->native,
                        .img_size = monitor->config.recipe->img_size,
                        .images = (int64_t)monitor->config.search->facts.train_count};
 }

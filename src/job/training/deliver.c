@@ -24,10 +24,11 @@ static stk_status write_ensemble(stk_job *job, double *seconds, stk_error *err) 
     stk_answers answers = {.classes = dataset->classes,
                            .class_count = dataset->class_count,
                            .task = dataset->task,
-                           .probs = stk_ensemble_average(&job->out.ensemble),
-                           .known = job->out.ensemble.weights,
+                           .pictures = dataset->train.count,
+                           .ensemble = &job->out.ensemble,
                            .exclusive = dataset->targets.exclusive,
-                           .rule = stk_ensemble_rule(&job->out.ensemble)};
+                           .rule = stk_ensemble_rule(&job->out.ensemble),
+                           .pool = stk_ensemble_pool(&job->out.ensemble)};
     stk_status status =
         stk_submission_write_unless(job->out.submission, dataset, &answers, late, err);
     *seconds = stk_clock_since_s(start);
@@ -195,7 +196,7 @@ static void note_held_out(stk_job *job, stk_summary *s) {
                              ? "; refits trained on them, too"
                              : "";
     bool out_of_fold = isfinite(s->oof_metric);
-    s->held_out = out_of_fold ? s->oof_metric : s->best_metric + stk_job_calibration_gain(job);
+    s->held_out = out_of_fold ? s->oof_metric : stk_job_held_out(job, s->best_metric);
     if (strcmp(s->status, "prior") == 0) { /* no judged model was delivered */
         s->held_out = NAN;
     }
@@ -205,15 +206,23 @@ static void note_held_out(stk_job *job, stk_summary *s) {
     size_t pictures = out_of_fold ? job->out.oof.scored : job->out.val_images;
     const char *what = out_of_fold ? "out-of-fold predictions" : "validation";
     stk_job_describe_calibration(job, calibrated, sizeof calibrated);
-    snprintf(job->out.held_out_from, sizeof job->out.held_out_from, "%s of %s picture%s%s%s", what,
-             stk_format_count(count, sizeof count, pictures), pictures == 1 ? "" : "s", calibrated,
-             refits);
+    snprintf(job->out.held_out_from, sizeof job->out.held_out_from, "%s of %s %s%s%s%s", what,
+             stk_format_count(count, sizeof count, pictures),
+             out_of_fold && job->dataset->train_has_rows ? "row" : "picture",
+             pictures == 1 ? "" : "s", calibrated, refits);
     s->held_out_from = job->out.held_out_from;
+}
+
+/* How the rows of the submission were made. */
+static stk_pooling pool_of(const stk_job *job) {
+    stk_pooling pool =
+        job->out.ensemble.models > 0 ? stk_ensemble_pool(&job->out.ensemble) : stk_job_pool(job);
+    return pool == STK_POOL_AUTO ? STK_POOL_MEAN : pool;
 }
 
 void stk_job_finish_summary(stk_job *job, stk_status status) {
     stk_summary *s = &job->out.summary;
-    bool has_oof = job->out.oof.probs != NULL;
+    bool has_oof = job->out.oof.dataset != NULL;
     s->status = status_of(job, status);
     s->stop_reason = stop_reason_of(job, status);
     s->epochs_done = job->tally.epochs_done;
@@ -240,6 +249,8 @@ void stk_job_finish_summary(stk_job *job, stk_status status) {
     s->bad_images = (int64_t)job->bad_told.count;
     s->metric = stk_options_get(job->options, "metric");
     s->task = job->dataset != NULL ? stk_task_name(job->dataset->task) : NULL;
+    bool pools = job->dataset != NULL && job->dataset->row_count < job->dataset->test.count;
+    s->pool = pools ? stk_pooling_name(pool_of(job)) : NULL;
     s->submission = job->out.submitted ? "submission.csv" : NULL;
     s->used_s = job->resume.used_s + stk_run_clock_elapsed(&job->clock);
 }

@@ -91,9 +91,13 @@ static void emit_models(const stk_job *job, const stk_fit *fit) {
 
 static void emit_val_part(const stk_job *job, const stk_fit *fit) {
     char what[64];
+    char why[96];
     if (fit->choice.val_part < fit->facts.val_part) {
+        double all = (double)fit->facts.pictures;
         snprintf(what, sizeof what, "%.0f %% of the pictures validate", 100 * fit->choice.val_part);
-        stk_events_decision(&job->events, what, "the model that is validated does not see them");
+        snprintf(why, sizeof why, "the validated model trains on about %.0f of %.0f",
+                 round(all * (1 - fit->choice.val_part)), all);
+        stk_events_decision(&job->events, what, why);
     }
 }
 

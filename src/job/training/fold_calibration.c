@@ -52,13 +52,21 @@ void stk_job_add_validated(stk_job *job, const stk_calibration *calibration) {
     job->out.loss_gain += calibration->temperature > 0 && isfinite(gain) ? gain : 0;
 }
 
-double stk_job_calibration_gain(stk_job *job) {
-    stk_calibration_mean *mean = &job->out.validated;
-    if (job->recipe.train.metric == STK_METRIC_LOGLOSS) {
-        return mean->weight > 0 ? job->out.loss_gain / mean->weight : 0;
+stk_pooling stk_job_pool(const stk_job *job) {
+    const stk_calibration_mean *mean = &job->out.validated;
+    stk_pooling asked = (stk_pooling)job->recipe.train.pool;
+    return asked == STK_POOL_AUTO && mean->weight > 0 ? mean->pool : asked;
+}
+
+double stk_job_held_out(const stk_job *job, double best_metric) {
+    const stk_calibration_mean *mean = &job->out.validated;
+    double gain = 0;
+    if (mean->with_means > 0) {
+        gain = mean->means_gain / mean->weight;
+    } else if (job->recipe.train.metric == STK_METRIC_LOGLOSS && mean->weight > 0) {
+        gain = job->out.loss_gain / mean->weight;
     }
-    bool ruled = stk_calibration_mean_rule(mean)->count > 0;
-    return ruled ? (mean->score - mean->plain_score) / mean->pictures : 0;
+    return best_metric + gain;
 }
 
 void stk_job_describe_calibration(stk_job *job, char *text, size_t size) {
@@ -112,12 +120,29 @@ static void emit_rule(stk_job *job) {
     }
     stk_str_append(&what, rule_words[rule->kind].what);
     put_numbers(rule, &what);
-    snprintf(why, sizeof why, "%s %.4g instead of %.4g on %s held-out pictures",
+    snprintf(why, sizeof why, "%s %.4g instead of %.4g on %s held-out %s",
              stk_options_get(job->options, "metric"), mean->score / mean->pictures,
              mean->plain_score / mean->pictures,
-             stk_format_count(count, sizeof count, (uint64_t)mean->pictures));
+             stk_format_count(count, sizeof count, (uint64_t)mean->pictures),
+             job->dataset->train_has_rows ? "rows" : "pictures");
     stk_events_decision(&job->events, stk_str_text(&what), why);
     stk_str_free(&what);
+}
+
+/* Emits how the rows of the test set will be pooled, where the validation has rows, too. */
+static void emit_pool(const stk_job *job, const stk_calibration *c) {
+    char count[32];
+    char why[160];
+    if (c->rows == 0 || job->out.validated.weight > 1) { /* models after the first follow it */
+        return;
+    }
+    snprintf(why, sizeof why, "%s %.4g averaged and %.4g with the largest on %s held-out rows",
+             stk_options_get(job->options, "metric"), c->pool_scores[STK_POOL_MEAN],
+             c->pool_scores[STK_POOL_MAX], stk_format_count(count, sizeof count, c->rows));
+    stk_events_decision(&job->events,
+                        c->pool == STK_POOL_MAX ? "of a row's pictures the largest value counts"
+                                                : "the values of a row's pictures are averaged",
+                        why);
 }
 
 void stk_job_emit_calibration(stk_job *job, const stk_calibration *c) {
@@ -132,5 +157,6 @@ void stk_job_emit_calibration(stk_job *job, const stk_calibration *c) {
                  c->plain_loss, stk_format_count(count, sizeof count, c->pictures));
         stk_events_decision(&job->events, what, why);
     }
+    emit_pool(job, c);
     emit_rule(job);
 }

@@ -93,9 +93,11 @@ static stk_status save(const stk_running_fold *fold, const char *path, const stk
                                 .img_size = fold->result.small ? job->recipe.early_eval_size
                                                                : job->recipe.eval_size,
                                 .crop_fraction = job->recipe.eval_crop,
+                                .native = job->recipe.native,
                                 .interpolation = model->interpolation,
                                 .acc1 = epoch->val_acc1,
                                 .epoch = epoch->epoch,
+                                .columns = job->dataset->features.code,
                                 .outputs = job->outputs,
                                 .window = job->recipe.window,
                                 .averaged = job->network.state_config.ema};
@@ -106,6 +108,21 @@ static stk_status save(const stk_running_fold *fold, const char *path, const stk
     memcpy(info.std, job->network.graph->std, sizeof info.std);
     return stk_checkpoint_save(path, job->network.opened.backend, job->network.state,
                                job->network.graph, &info, err);
+}
+
+stk_status stk_fold_save_weights(const stk_running_fold *fold, const stk_calibration *calibration,
+                                 stk_error *err) {
+    const stk_train_result *r = &fold->result;
+    stk_state_saver *saver = &fold->job->saver;
+    const char *path = stk_fold_weights(fold);
+    stk_state_saver_wait(saver);
+    int64_t start = stk_clock_ns();
+    stk_state_saver_protect_best(saver, path);
+    stk_status status = save(fold, path, &r->best, calibration, err);
+    if (status == STK_OK) {
+        stk_state_saver_best_saved(saver, path, stk_clock_since_s(start));
+    }
+    return status;
 }
 
 /* Saves the last weights. If they are also the best weights, the file of the best gets a second
@@ -252,9 +269,10 @@ static bool beats_prior(const stk_running_fold *fold) {
     if (fold->split.val_count == 0) { /* nothing tells; of a refit not even the end may be used */
         return !stk_recipe_is_refit(&job->recipe, job->tally.fold);
     }
-    return stk_prior_score_make(job->dataset, &fold->split, fold->val_samples, &prior, &ignored) ==
-               STK_OK &&
-           stk_prior_is_beaten(&prior, (stk_metric)job->recipe.train.metric, &model);
+    stk_metric metric = (stk_metric)job->recipe.train.metric;
+    return stk_prior_score_make(job->dataset, &job->recipe.loss, metric, &fold->split,
+                                fold->val_samples, &prior, &ignored) == STK_OK &&
+           stk_prior_is_beaten(&prior, metric, &model);
 }
 
 /*

@@ -57,16 +57,19 @@ static stk_prediction prediction_of_test(stk_job *job, const stk_calibration *ca
                          job->out.ensemble.rows);
 }
 
-/* *probs and *have are freed by the caller, also after an error. */
-static stk_status predict_samples(stk_job *job, const stk_prediction *prediction, double **probs,
-                                  bool **have, stk_predicted *predicted, stk_error *err) {
+/* Keeps so many values of a row (0: all). *probs and *have are freed by the caller, also after an
+ * error. */
+static stk_status predict_samples(stk_job *job, const stk_prediction *prediction, size_t kept,
+                                  stk_predictions *probs, bool **have, stk_predicted *predicted,
+                                  stk_error *err) {
     size_t count = prediction->data.count;
-    *probs = stk_mem_new(count, (size_t)job->network.graph->classes * sizeof **probs);
     *have = stk_mem_new(count, sizeof **have);
-    if (*probs == NULL || *have == NULL) {
+    if (*have == NULL) {
         return STK_FAIL_MEMORY(err, "predictions");
     }
-    stk_status status = stk_predict_samples(prediction, *probs, *have, predicted, err);
+    stk_status status =
+        stk_predictions_open(probs, count, (size_t)job->network.graph->classes, kept, err);
+    STK_THEN(status, stk_predict_samples(prediction, probs, *have, predicted, err));
     job->recipe = stk_recipe_with_infer_batch(&job->recipe, predicted->batch);
     return status;
 }
@@ -143,7 +146,7 @@ static size_t count_rows(const bool *have, size_t count) {
 
 /* Adds predictions of the test set to the ensemble; returns how many rows were predicted. */
 static size_t add_to_ensemble(stk_job *job, const stk_calibration *calibration,
-                              const stk_predicted *predicted, const double *probs,
+                              const stk_predicted *predicted, const stk_predictions *probs,
                               const bool *have) {
     size_t rows = count_rows(have, job->out.ensemble.rows);
     stk_ensemble_add(&job->out.ensemble, probs, have, calibration, 1);
@@ -155,12 +158,14 @@ static size_t add_to_ensemble(stk_job *job, const stk_calibration *calibration,
 
 stk_status stk_job_predict_test(stk_job *job, const stk_calibration *calibration, bool *whole,
                                 stk_error *err) {
-    double *probs = NULL;
+    stk_predictions probs = {0};
     bool *have = NULL;
     stk_predicted predicted = {0};
     stk_prediction prediction = prediction_of_test(job, calibration);
-    stk_status status = predict_samples(job, &prediction, &probs, &have, &predicted, err);
-    size_t rows = status == STK_OK ? add_to_ensemble(job, calibration, &predicted, probs, have) : 0;
+    stk_status status = predict_samples(job, &prediction, job->out.ensemble.sum.kept, &probs, &have,
+                                        &predicted, err);
+    size_t rows =
+        status == STK_OK ? add_to_ensemble(job, calibration, &predicted, &probs, have) : 0;
     bool done = is_done(job, &predicted);
     job->out.unpredicted = job->out.unpredicted || (status == STK_OK && !done);
     if (status == STK_OK && !done) {
@@ -173,7 +178,7 @@ stk_status stk_job_predict_test(stk_job *job, const stk_calibration *calibration
     }
     STK_THEN(status, give_up_views(job, &predicted, err));
     *whole = done && rows > 0 && !job->out.unpredicted; /* the file may come too late as well */
-    stk_mem_free(probs);
+    stk_predictions_free(&probs);
     stk_mem_free(have);
     return status;
 }
@@ -201,21 +206,21 @@ static bool must_end_early(void *user) {
 /* Predicts, and submits the rows that were predicted. `*rows` is 0 where it was given up. */
 static stk_status predict_early(stk_job *job, stk_exec *exec, const stk_calibration *calibration,
                                 const early_end *end, int epoch, size_t *rows, stk_error *err) {
-    double *probs = NULL;
+    stk_predictions probs = {0};
     bool *have = NULL;
     stk_predicted predicted = {0};
     stk_prediction prediction = prediction_of_test(job, calibration);
     prediction.exec = exec;
     prediction.views = 1;
     prediction.data.halt = (stk_halt){must_end_early, (void *)(uintptr_t)end};
-    stk_status status = predict_samples(job, &prediction, &probs, &have, &predicted, err);
+    stk_status status = predict_samples(job, &prediction, job->out.ensemble.sum.kept, &probs, &have,
+                                        &predicted, err);
     *rows = status == STK_OK ? count_rows(have, job->out.ensemble.rows) : 0;
     if (*rows > 0) {
-        status = stk_ensemble_set_early(&job->out.ensemble, probs, have, calibration, err);
-        probs = status == STK_OK ? NULL : probs; /* taken */
-        have = status == STK_OK ? NULL : have;
+        status = stk_ensemble_set_early(&job->out.ensemble, &probs, have, calibration, err);
+        have = status == STK_OK ? NULL : have; /* taken */
     }
-    stk_mem_free(probs);
+    stk_predictions_free(&probs);
     stk_mem_free(have);
     if (status != STK_OK || *rows == 0) {
         return status;
@@ -294,8 +299,8 @@ static void emit_oof(const stk_job *job, size_t rows) {
                  stk_options_get(job->options, "metric"), oof->metric);
     }
     snprintf(what, sizeof what, "out-of-fold %s%s", accuracy, other);
-    snprintf(why, sizeof why, "%s of %s training images, %d of %d folds",
-             stk_format_count(a, sizeof a, rows),
+    snprintf(why, sizeof why, "%s%s of %s training images, %d of %d folds",
+             stk_format_count(a, sizeof a, rows), job->dataset->train_has_rows ? " rows" : "",
              stk_format_count(b, sizeof b, job->dataset->train.count), job->tally.folds_done,
              job->recipe.folds);
     stk_events_decision(&job->events, what, why);
@@ -304,13 +309,14 @@ static void emit_oof(const stk_job *job, size_t rows) {
 /* Scores the out-of-fold predictions as their labels will be chosen. */
 static stk_status score_oof(stk_job *job, size_t *rows, stk_error *err) {
     return stk_oof_score(&job->out.oof, metric_of(job),
-                         stk_calibration_mean_rule(&job->out.validated), rows, err);
+                         stk_calibration_mean_rule(&job->out.validated), stk_job_pool(job), rows,
+                         err);
 }
 
 stk_status stk_job_predict_oof(stk_job *job, const stk_calibration *calibration,
                                const stk_split *split, const stk_sample *val_samples,
                                stk_error *err) {
-    double *probs = NULL;
+    stk_predictions probs = {0};
     bool *have = NULL;
     stk_predicted predicted = {0};
     size_t rows = 0;
@@ -321,7 +327,8 @@ stk_status stk_job_predict_oof(stk_job *job, const stk_calibration *calibration,
     if (in_time) {
         stk_prediction prediction =
             prediction_of(job, calibration, "val", val_samples, split->val, split->val_count);
-        status = predict_samples(job, &prediction, &probs, &have, &predicted, err);
+        status = predict_samples(job, &prediction, job->out.oof.probs.kept, &probs, &have,
+                                 &predicted, err);
     } else {
         stk_events_warning(&job->events,
                            "there was no time for the out-of-fold predictions of fold %d of %d: "
@@ -329,7 +336,7 @@ stk_status stk_job_predict_oof(stk_job *job, const stk_calibration *calibration,
                            job->tally.fold + 1, job->recipe.folds, stk_format_span(write_s).text);
     }
     if (status == STK_OK && in_time) {
-        stk_oof_add(&job->out.oof, job->tally.fold, split->val, split->val_count, probs, have);
+        stk_oof_add(&job->out.oof, job->tally.fold, split->val, split->val_count, &probs, have);
         job->clock.extra_file_s = OOF_SAVE_PART * write_s;
         status = write_oof(job, err);
         STK_THEN(status, score_oof(job, &rows, err));
@@ -338,7 +345,7 @@ stk_status stk_job_predict_oof(stk_job *job, const stk_calibration *calibration,
         emit_oof(job, rows);
     }
     job->clock.extra_file_s = 0;
-    stk_mem_free(probs);
+    stk_predictions_free(&probs);
     stk_mem_free(have);
     return status;
 }
@@ -348,7 +355,7 @@ stk_status stk_job_repeat_predictions(stk_job *job, bool *whole, stk_error *err)
     stk_split split = {0};
     const stk_sample *val_samples = NULL;
     char *best_path = NULL;
-    double *probs[2] = {NULL};
+    stk_predictions probs[2] = {{0}};
     bool *have[2] = {NULL};
     stk_calibration calibration = {0};
     int least = job->recipe.least_views;
@@ -376,17 +383,19 @@ stk_status stk_job_repeat_predictions(stk_job *job, bool *whole, stk_error *err)
     }
     if (there && status == STK_OK && job->out.ensemble.rows > 0) {
         stk_prediction prediction = prediction_of_test(job, &calibration);
-        status = predict_samples(job, &prediction, &probs[0], &have[0], &predicted[0], err);
+        status = predict_samples(job, &prediction, job->out.ensemble.sum.kept, &probs[0], &have[0],
+                                 &predicted[0], err);
         if (status == STK_OK) {
-            (void)add_to_ensemble(job, &calibration, &predicted[0], probs[0], have[0]);
+            (void)add_to_ensemble(job, &calibration, &predicted[0], &probs[0], have[0]);
         }
     }
     if (there && status == STK_OK && split.val_count > 0 && job->recipe.folds > 1) {
         stk_prediction prediction =
             prediction_of(job, &calibration, "val", val_samples, split.val, split.val_count);
-        status = predict_samples(job, &prediction, &probs[1], &have[1], &predicted[1], err);
+        status = predict_samples(job, &prediction, job->out.oof.probs.kept, &probs[1], &have[1],
+                                 &predicted[1], err);
         if (status == STK_OK) {
-            stk_oof_add(&job->out.oof, job->tally.fold, split.val, split.val_count, probs[1],
+            stk_oof_add(&job->out.oof, job->tally.fold, split.val, split.val_count, &probs[1],
                         have[1]);
             status = score_oof(job, &rows, err);
         }
@@ -394,7 +403,7 @@ stk_status stk_job_repeat_predictions(stk_job *job, bool *whole, stk_error *err)
     *whole = is_done(job, &predicted[0]) && is_done(job, &predicted[1]);
     job->recipe = stk_recipe_with_sizes_of(&job->recipe, &usual);
     for (int i = 0; i < 2; i++) {
-        stk_mem_free(probs[i]);
+        stk_predictions_free(&probs[i]);
         stk_mem_free(have[i]);
     }
     stk_calibration_free(&calibration);

@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "job/training/folds.h"
 #include "job/training/fold_run.h"
+#include "weights/checkpoint.h"
 
 /* Share of the epochs that a refit was planned for, or of those that the validated models got where
  * these are fewer: with fewer it is no finished model. */
@@ -32,7 +33,8 @@ static void emit_below_prior(const stk_running_fold *fold, const stk_prior_score
     const stk_job *job = fold->job;
     const stk_train_result *r = &fold->result;
     char what[64] = "class priors instead of the model";
-    char why[200];
+    char why[256];
+    char metric[64] = "";
     bool cut = job->time.stop_emitted || job->time.plan.cut || r->halted || had_trouble(fold);
     if (job->out.early_epoch > 0) {
         snprintf(what, sizeof what, "the predictions of epoch %d instead of the model's",
@@ -42,11 +44,16 @@ static void emit_below_prior(const stk_running_fold *fold, const stk_prior_score
         snprintf(what, sizeof what, "fold %d of %d is not in the ensemble", job->tally.fold + 1,
                  job->recipe.folds);
     }
+    if (!isnan(prior->metric)) {
+        snprintf(metric, sizeof metric, " (%s %.4g, that of the priors is %.4g)",
+                 stk_metric_info_of((stk_metric)job->recipe.train.metric)->name, r->best.val_metric,
+                 prior->metric);
+    }
     snprintf(why, sizeof why,
-             "it %s, and its best validation, loss %.4g and accuracy %.1f %%, does not beat class "
-             "priors, %.4g and %.1f %%",
-             cut ? "was cut short" : "had little time", r->rated_loss, r->rated_acc1, prior->loss,
-             prior->acc1);
+             "%s, and its best validation, loss %.4g and accuracy %.1f %%, does not beat class "
+             "priors, %.4g and %.1f %%%s",
+             cut ? "it was cut short" : "the budget ended it", r->rated_loss, r->rated_acc1,
+             prior->loss, prior->acc1, metric);
     stk_events_decision(&job->events, what, why);
 }
 
@@ -86,8 +93,8 @@ stk_status stk_fold_check_prior(stk_running_fold *fold, stk_error *err) {
     if (!replaces || !fold->result.has_best || !cut || fold->split.val_count == 0) {
         return STK_OK;
     }
-    stk_status status =
-        stk_prior_score_make(job->dataset, &fold->split, fold->val_samples, &prior, err);
+    stk_status status = stk_prior_score_make(job->dataset, &job->recipe.loss, metric, &fold->split,
+                                             fold->val_samples, &prior, err);
     stk_model_score model =
         stk_model_score_of(&job->recipe, &r->best, r->rated_loss, r->rated_acc1);
     if (status == STK_OK && !stk_prior_is_beaten(&prior, metric, &model)) {
@@ -106,6 +113,16 @@ static bool is_refit(const stk_running_fold *fold) {
 
 const char *stk_fold_weights(const stk_running_fold *fold) {
     return is_refit(fold) ? fold->other_path : fold->best_path;
+}
+
+stk_status stk_fold_load_weights(const stk_running_fold *fold, stk_error *err) {
+    const stk_job_network *network = &fold->job->network;
+    const stk_backend *backend = network->opened.backend;
+    stk_status status =
+        stk_checkpoint_load(stk_fold_weights(fold), backend, network->state, network->graph, err);
+    return status == STK_OK && network->state_config.ema
+               ? stk_train_reset_state(backend, network->state, network->graph, err)
+               : status;
 }
 
 void stk_fold_check_refit(stk_running_fold *fold, bool failed) {

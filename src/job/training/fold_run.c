@@ -13,7 +13,6 @@
 #include "base/mem.h"
 #include "job/training/folds.h"
 #include "job/training/lr_test.h"
-#include "weights/checkpoint.h"
 
 /* Sets the weights to begin with. In the fold that a resumed run continues, the first call loads
  * the saved state; a later call is for a fold that begins again. */
@@ -84,6 +83,8 @@ static stk_status train(stk_running_fold *fold, stk_error *err) {
         .stranger =
             job->dataset->answer.kind == STK_ANSWER_RANKED ? job->dataset->answer.stranger : -1,
         .exclusive = job->dataset->targets.exclusive,
+        .by_rows = job->dataset->train_has_rows,
+        .pool = stk_job_pool(job),
         .hooks = stk_fold_hooks(fold),
         .resume = fold->begun ? &fold->position : NULL,
         .execs = &job->network.execs,
@@ -95,17 +96,6 @@ static stk_status train(stk_running_fold *fold, stk_error *err) {
     config.val_data.order.shuffle = true;
     config.val_data.stop_after_bad = config.train_data.stop_after_bad;
     return stk_train_fold(&config, &fold->result, err);
-}
-
-/* Reads the best weights. Where averages validate and predict, they begin with these. */
-static stk_status load_best(const stk_running_fold *fold, stk_error *err) {
-    const stk_job_network *network = &fold->job->network;
-    const stk_backend *backend = network->opened.backend;
-    stk_status status =
-        stk_checkpoint_load(stk_fold_weights(fold), backend, network->state, network->graph, err);
-    return status == STK_OK && network->state_config.ema
-               ? stk_train_reset_state(backend, network->state, network->graph, err)
-               : status;
 }
 
 /* Predicts with the best weights. The test set comes first, because the user asked for it. */
@@ -130,7 +120,7 @@ static stk_status predict(stk_running_fold *fold, stk_error *err) {
         job->recipe = stk_recipe_with_early_sizes(&usual);
     }
     if (!job->tally.weights_lost) {
-        status = load_best(fold, err);
+        status = stk_fold_load_weights(fold, err);
     }
     if (status == STK_OK && test) {
         bool whole = false;
@@ -392,6 +382,11 @@ stk_status stk_job_run_fold(stk_job *job, stk_error *err) {
     STK_THEN(status, begin_validation(&fold, err));
     if (status == STK_OK && stk_recipe_is_refit(&job->recipe, job->tally.fold)) {
         status = stk_calibration_mean_take(&job->out.validated, &fold.calibration, err);
+        fold.means_wanted = stk_calibration_mean_means(&job->out.validated);
+    }
+    fold.pace.means_images = stk_fold_means_images(&fold);
+    if (stk_job_pool(job) != STK_POOL_AUTO) { /* of a model that nothing validates, too */
+        fold.calibration.pool = stk_job_pool(job);
     }
     bool ready = true;
     STK_THEN(status, begin(&fold, &ready, err));
@@ -409,6 +404,9 @@ stk_status stk_job_run_fold(stk_job *job, stk_error *err) {
     if (ready) {
         STK_THEN(status, stk_fold_check_prior(&fold, err));
         stk_fold_check_refit(&fold, status != STK_OK);
+        if (status == STK_OK) {
+            stk_fold_join_means(&fold);
+        }
         stk_fold_add_result(&fold, status != STK_OK);
         name_single_model(&fold);
     }

@@ -1,10 +1,10 @@
 /*
  * fold_run.h - one fold of a run: split, training with checkpoints, prediction.
  *
- * train_job.c calls stk_job_run_fold(). All else here is for the three files that run the fold:
+ * train_job.c calls stk_job_run_fold(). All else here is for the four files that run the fold:
  * fold_run.c has its steps in their order, fold_hooks.c what training calls meanwhile,
- * fold_result.c what the fold came to. These three files, and no others, write job->tally while
- * the fold runs.
+ * fold_result.c what the fold came to, fold_means.c what may be added to its weights. The first
+ * three, and no others, write job->tally while the fold runs.
  */
 #ifndef STK_JOB_TRAINING_FOLD_RUN_H
 #define STK_JOB_TRAINING_FOLD_RUN_H
@@ -31,6 +31,7 @@ typedef struct stk_running_fold {
     char *other_path;
     bool below_prior;            /* the best weights of a fold do not beat priors */
     bool unfinished;             /* a refit that did not come to its end */
+    double means_wanted;         /* of a refit: weight of class means in the head; 0: none */
     double left_s;               /* stk_run_clock_before_writing() when the pace was last asked */
     stk_fold_pace pace;          /* how far the fold goes */
     double compile_start_s;      /* on the clock: when a network was last begun to compile */
@@ -67,6 +68,23 @@ STK_CHECKED stk_status stk_fold_load_replanned(const stk_running_fold *fold, boo
                                                stk_train_position *position, bool *found,
                                                stk_error *err);
 
+/* Saves the weights in the state as those that predict; the epoch is the best one. */
+STK_CHECKED stk_status stk_fold_save_weights(const stk_running_fold *fold,
+                                             const stk_calibration *calibration, stk_error *err);
+
+/* ---- fold_means.c ---- */
+
+/* How many pictures stk_fold_join_means() will take the features of; 0: it is not called for. */
+size_t stk_fold_means_images(const stk_running_fold *fold);
+
+/*
+ * Where most classes have few pictures: lets the means of the classes join the head of the weights
+ * that predict, as far as that helps, and saves them again. There has to be time for it beside
+ * prediction. The state has other weights afterwards. What fails here is told, and no failure of
+ * the fold.
+ */
+void stk_fold_join_means(stk_running_fold *fold);
+
 /* ---- fold_result.c ---- */
 
 /* Emits that the end of the budget halted a step: nothing else would say so. */
@@ -88,6 +106,10 @@ void stk_fold_check_refit(stk_running_fold *fold, bool failed);
 
 /* Where the weights that predict lie: the best of a fold, or those of a finished refit. */
 const char *stk_fold_weights(const stk_running_fold *fold);
+
+/* Reads the weights that predict into the state. Where averages validate and predict, they begin
+ * with these. */
+STK_CHECKED stk_status stk_fold_load_weights(const stk_running_fold *fold, stk_error *err);
 
 /* Reads the calibration of the weights that predict, unless it is too late to predict, and adds it
  * to those of the run if the fold was validated. */

@@ -40,10 +40,13 @@ typedef struct stk_prior_score {
     double acc1;       /* percent: always the most frequent class */
     double train_acc1; /* the same of the training pictures */
     size_t val_count;  /* pictures that validate */
+    double metric;     /* NaN: not known, or less tells more */
 } stk_prior_score;
 
-/* `val_samples` is the list that stk_fold_split() returned with the split. */
-STK_CHECKED stk_status stk_prior_score_make(const stk_dataset *dataset, const stk_split *split,
+/* In the unit of the validation's loss. `val_samples` is the list that stk_fold_split() returned
+ * with the split. */
+STK_CHECKED stk_status stk_prior_score_make(const stk_dataset *dataset, const stk_loss *loss,
+                                            stk_metric metric, const stk_split *split,
                                             const stk_sample *val_samples, stk_prior_score *score,
                                             stk_error *err);
 
@@ -61,8 +64,9 @@ stk_model_score stk_model_score_of(const stk_recipe *recipe, const stk_event_epo
 
 /*
  * Whether a model beats the priors. With metric log loss only the loss counts. Otherwise a better
- * loss, a better accuracy, or ranks that are better than guessing are enough: an overconfident
- * model may still be right more often. A few validation pictures tell little: where they are fewer
+ * loss, a better accuracy, or a metric that is plainly better are enough: an overconfident model
+ * may still be right more often, and one that names rare classes has the better macro F1 without
+ * that. A few validation pictures tell little: where they are fewer
  * than 30, training pictures make up for the others, in favour of the model.
  */
 bool stk_prior_is_beaten(const stk_prior_score *prior, stk_metric metric,

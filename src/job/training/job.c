@@ -81,6 +81,7 @@ void stk_job_close(stk_job *job) {
     stk_run_folder_close(&out->folder);
     stk_map_free(&job->bad_told);
     stk_outputs_free(&job->outputs);
+    stk_mem_free(job->positive_weights);
     stk_dataset_free(job->dataset);
     stk_mem_free(out->submission);
     stk_val_table_free(&out->val);
@@ -146,6 +147,7 @@ stk_loader_config stk_job_loader_config(stk_job *job, bool train, const stk_samp
                       .window = job->recipe.window,
                       .train = train,
                       .augment = job->recipe.augment,
+                      .native = job->recipe.native,
                       .crop_fraction = job->recipe.eval_crop,
                       .interpolation = job->recipe.model->interpolation},
         .sizing = sizing,

@@ -46,7 +46,8 @@ typedef struct stk_job {
     stk_outputs outputs; /* owned: what the network's outputs mean */
     /* What will be done. */
     stk_recipe recipe;
-    stk_str chosen; /* owned: the recipe as one line for people */
+    float *positive_weights; /* owned: of each label, for the recipe; NULL: 1 */
+    stk_str chosen;          /* owned: the recipe as one line for people */
     /* Parts. */
     stk_model_search models; /* which model to train, where that was left to Stoker */
     stk_job_network network;
@@ -182,9 +183,13 @@ void stk_job_add_validated(stk_job *job, const stk_calibration *calibration);
 /* Emits the temperature of the running fold, how labels are chosen, and what both gain. */
 void stk_job_emit_calibration(stk_job *job, const stk_calibration *calibration);
 
-/* What calibrations change in the metric of the best epochs, as a mean over the validated models.
- */
-double stk_job_calibration_gain(stk_job *job);
+/* How the pictures of a row are pooled: as --pool says or as the first validated model has it;
+ * STK_POOL_AUTO before that one. */
+stk_pooling stk_job_pool(const stk_job *job);
+
+/* The metric of the best epochs with what calibrations change in it, as a mean over the validated
+ * models. */
+double stk_job_held_out(const stk_job *job, double best_metric);
 
 /* ", at temperature 0.71" where the held-out figure depends on the calibration, else "". */
 void stk_job_describe_calibration(stk_job *job, char *text, size_t size);

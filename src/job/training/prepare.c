@@ -9,8 +9,11 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "job/recipe/picture_look.h"
+#include "job/recipe/recipe_loss.h"
 #include "job/recipe/recipe_lines.h"
+#include "job/recipe/recipe_sizes.h"
 #include "job/recipe/task_lines.h"
+#include "job/recipe/version_look.h"
 #include "job/training/folds.h"
 #include "predict/submission.h"
 #include "weights/pretrained.h"
@@ -52,8 +55,8 @@ static void keep_models(stk_job *job) {
 /* Finds the models that may be trained; all of them start from pretrained weights, or none. */
 static stk_status find_models(stk_job *job, const stk_events *early, stk_error *err) {
     stk_model_search *models = &job->models;
-    stk_status status =
-        stk_model_search_find(models, job->options, job->dataset->class_count, early, err);
+    stk_status status = stk_model_search_find(models, &job->recipe, job->options,
+                                              job->dataset->class_count, early, err);
     if (status == STK_OK) {
         stk_recipe_take_weights(&job->recipe, job->options, models->candidates[0].weights);
     }
@@ -186,14 +189,33 @@ static stk_status check_empty(const stk_options *options, stk_error *err) {
     return STK_OK;
 }
 
+/* Whether --metric was given, in this call or in the one that began a resumed run. */
+static bool metric_is_given(const stk_job *job) {
+    const stk_train_options *train = stk_options_values(job->options, &stk_train_option_table);
+    stk_option_source source = stk_options_source(job->options, "metric");
+    bool earlier = source == STK_FROM_RUN && stk_json_get(job->resume.given, "metric") != NULL;
+    return (source == STK_FROM_FLAG || source == STK_FROM_CONFIG || earlier) &&
+           train->metric != STK_METRIC_AUTO;
+}
+
+/* The data set's options, with the metric that decides on task and answer. */
+static stk_dataset_options dataset_options(const stk_job *job) {
+    const stk_train_options *train = stk_options_values(job->options, &stk_train_option_table);
+    stk_dataset_options options = *job->dataset_options;
+    options.metric_given = metric_is_given(job);
+    options.metric = (stk_metric)train->metric;
+    return options;
+}
+
 static stk_status open_dataset(stk_job *job, const stk_events *early, stk_error *err) {
+    const stk_dataset_options options = dataset_options(job);
     const stk_storage_options storage = job->storage; /* the store copies it */
     if (job->dataset_options->data == NULL) {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "--data is missing: give the folder with the pictures; `stoker sample DIR` "
                         "makes one to try");
     }
-    stk_status status = stk_dataset_open(&job->dataset, job->dataset_options, &storage, early, err);
+    stk_status status = stk_dataset_open(&job->dataset, &options, &storage, early, err);
     if (status == STK_OK && job->resume.on) {
         status = stk_resume_check_folds(&job->resume, stk_recipe_models(&job->recipe), err);
     }
@@ -204,14 +226,40 @@ static stk_status open_dataset(stk_job *job, const stk_events *early, stk_error 
     return status == STK_OK ? stk_outputs_of(job->dataset, &job->outputs, err) : status;
 }
 
-/* Arrays may have any number of channels, and values of any size. */
+/* Whether pictures are scaled. A resumed run of a version without --resize goes on to scale them.
+ */
+static stk_status choose_resize(stk_job *job, stk_error *err) {
+    bool faint = false;
+    stk_status status = job->dataset->has_versions && !job->resume.on
+                            ? stk_versions_look_at(job->dataset, &faint, err)
+                            : STK_OK;
+    return status == STK_OK ? stk_recipe_choose_resize(&job->recipe, job->options, faint, err)
+                            : status;
+}
+
+/* Arrays may have any number of channels, and values of any size. Windows of pictures are at most
+ * as large as these. */
 static stk_status look_at_pictures(stk_job *job, stk_error *err) {
     stk_picture_look look;
-    stk_status status = stk_picture_look_at(job->dataset, &look, err);
+    stk_status status = stk_picture_look_at(job->dataset, job->recipe.native, &look, err);
+    if (status == STK_OK && job->recipe.native) {
+        stk_recipe_take_side(&job->recipe, look.side, stk_recipe_is_to_fit(job->options));
+    }
     if (status == STK_OK) {
         job->recipe.channels = look.channels;
         job->recipe.window = look.window;
     }
+    return status;
+}
+
+/* Numbers are learned as the loss wants them: as shares of their range for a sigmoid. */
+static stk_status take_loss(stk_job *job, stk_error *err) {
+    const stk_recipe *recipe = &job->recipe;
+    bool shares = recipe->task == STK_TASK_REGRESSION && recipe->loss.kind == STK_LOSS_SIGMOID;
+    job->dataset->targets.shares = job->outputs.shares = shares;
+    stk_status status =
+        stk_recipe_weigh_positives(recipe, &job->dataset->targets, &job->positive_weights, err);
+    stk_recipe_take_positive_weights(&job->recipe, job->positive_weights);
     return status;
 }
 
@@ -221,12 +269,12 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
     stk_events_add(&early, observer);
     stk_status status = check_empty(job->options, err);
     STK_THEN(status, open_dataset(job, &early, err));
-    STK_THEN(status, find_models(job, &early, err));
+    STK_THEN(status, choose_resize(job, err));
     STK_THEN(status, look_at_pictures(job, err));
+    STK_THEN(status, find_models(job, &early, err));
     STK_THEN(status, stk_recipe_take_dataset(&job->recipe, job->options, job->dataset, err));
-    if (status == STK_OK) {
-        stk_task_emit(job->dataset, &job->recipe, &early);
-    }
+    STK_THEN(status, take_loss(job, err));
+    STK_THEN(status, stk_task_emit(job->dataset, &job->recipe, &early, err));
     if (job->resume.on) {
         keep_models(job);
     }
