@@ -15,12 +15,19 @@
     (offsetof(stk_estimate, measured[0].member) - offsetof(stk_estimate, measured))
 #define BYTES(key, member) STK_FIELD(stk_estimate, COUNT64, key, member)
 
-/* The members of --json, in order: task and general figures, measured batches, more figures, two
- * kinds of memory. */
+/* The members of --json, in order: task and general figures, measured batches, the form of the
+ * submission, more figures, two kinds of memory. */
 static const stk_field first_rows[] = {
     FIELD(CHARS, task),    FIELD(CHARS, metric),       FIELD(CHARS, submission_takes),
     FIELD(CHARS, reason),  FIELD(CHARS, device),       FIELD(CHARS, precision),
     FIELD(COUNT64, batch), FIELD(COUNT64, accumulate), FIELD(CHARS, batch_why),
+};
+
+static const stk_field submission_rows[] = {
+    STK_FIELD(stk_estimate, COUNT64, "rows", submission_rows),
+    STK_FIELD(stk_estimate, COUNT, "columns", submission_columns),
+    STK_FIELD(stk_estimate, CHARS, "header", submission_header),
+    STK_FIELD(stk_estimate, CHARS, "sample", submission_like),
 };
 
 static const stk_field further_rows[] = {
@@ -69,6 +76,7 @@ static const stk_field measured_rows[] = {
 };
 
 static const stk_fields first_fields = STK_FIELDS(first_rows);
+static const stk_fields submission_fields = STK_FIELDS(submission_rows);
 static const stk_fields further_fields = STK_FIELDS(further_rows);
 static const stk_fields device_fields = STK_FIELDS(device_rows);
 static const stk_fields host_fields = STK_FIELDS(host_rows);
@@ -89,6 +97,14 @@ static stk_status print_json(const stk_estimate *estimate, stk_error *err) {
         stk_json_end_object(&writer);
     }
     stk_json_end_array(&writer);
+    stk_json_key(&writer, "submission");
+    if (e.submission_rows > 0) {
+        stk_json_begin_object(&writer);
+        stk_fields_put(&writer, &submission_fields, &e);
+        stk_json_end_object(&writer);
+    } else {
+        stk_json_put_null(&writer);
+    }
     stk_fields_put(&writer, &further_fields, &e);
     stk_json_key(&writer, "device_memory");
     stk_json_begin_object(&writer);
