@@ -77,6 +77,27 @@ train single r-single
 expect_exit 0
 same r-single r-plain
 
+it "takes a single archive without what lies beside it"
+cp single/competition.zip .
+cp plain/train.csv beside.csv # a table beside it counts for nothing
+train competition.zip r-archive
+expect_exit 0
+same r-archive r-plain
+run predict --run r-archive --data competition.zip --out again.csv
+expect_exit 0
+expect_same again.csv r-plain/submission.csv
+mkdir folder.zip
+cp -r plain/* folder.zip/
+run plan --data folder.zip --img-size 16
+expect_exit 0
+run plan --data nowhere.zip
+expect_exit 3
+expect_err 'nowhere\.zip'
+head -c 3000 competition.zip >torn.zip
+run plan --data torn.zip
+expect_exit 3
+expect_err 'torn\.zip cannot be read in place'
+
 it "leaves an archive alone where its folder is there"
 cp -r plain both
 cp mixed/train.zip both/
@@ -132,6 +153,35 @@ expect_exit 0
 expect_no_out 'unpacking'
 same r-squeezed2 r-plain
 ls .cache/stoker/unpacked/*.members >/dev/null || fail "nothing was kept"
+ln -s squeezed linked
+for name in ./squeezed/ "$PWD/squeezed" squeezed/../squeezed linked; do
+    run plan --data "$name" --img-size 16
+    expect_exit 0
+    expect_no_out 'unpacking'
+done
+
+it "makes pictures of JSON files once, however the folder is spelled"
+mkdir bands
+"$python" - <<'END'
+import json, random
+random.seed(1)
+rows = [{"id": f"x{i}", "band_1": [random.random() for _ in range(64)], "ill": i % 2} for i in range(20)]
+json.dump(rows, open("bands/train.json", "w"))
+END
+run plan --data bands --img-size 16
+expect_exit 0
+expect_out 'making 20 pictures of train\.json'
+ln -s bands bands-linked
+for name in bands ./bands/ "$PWD/bands" bands/../bands bands-linked; do
+    run plan --data "$name" --img-size 16
+    expect_exit 0
+    expect_no_out 'making'
+done
+sed -i 's/"ill": 1/"ill": 2/' bands/train.json
+touch -d '2020-01-01' bands/train.json
+run plan --data bands --img-size 16
+expect_exit 0
+expect_out 'making 20 pictures of train\.json'
 
 it "unpacks single tables that are compressed"
 mkdir tables

@@ -56,7 +56,7 @@ expect_empty "$ERR"
 expect_out '^model .*, batch to be measured \(auto\), .*, lr by the batch \(default\), '
 expect_out '^batch (8|16): [0-9]+ images/s, .*the best of 2 batches measured in [0-9.]+ s; memory [0-9.]+ %: a larger batch would (not be faster|leave an epoch fewer than 15 steps)$'
 expect_out '^lr 0\.0(15625|3125): the default for (8|16) images an update$'
-expect "the submission is older" awk '/^submission/ { s = 1 } /^batch/ { exit !s }' "$OUT"
+expect "the submission is older" awk '/^submission: r\// { s = 1 } /^batch/ { exit !s }' "$OUT"
 batch=$(sed -n -E 's/^batch ([0-9]+):.*/\1/p' "$OUT")
 expect_summary r/summary.json batch "$batch"
 expect_file r/args.yaml "^batch: $batch  # auto"

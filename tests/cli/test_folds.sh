@@ -77,6 +77,17 @@ run train --data k --out side --group-column patient --val-fraction 0.25 "${smal
 expect_exit 0
 expect_out '^validation by groups: column patient; 1[5-9]|2[01] of 72 pictures validate'
 
+"$STOKER" sample f --classes 2 --per-class 4 --quiet || exit 1
+it "looks for no groups when told so"
+run plan --data k "${small[@]}"
+expect_exit 0
+expect_out '^rows with the same patient validate together: the name of the column says'
+run plan --data k --group-column none "${small[@]}"
+expect_exit 0
+expect_not "groups were found" grep -q 'validate together' "$OUT"
+run plan --data f --group-column none --quiet "${small[@]}"
+expect_exit 0
+
 it "says what is wrong with columns"
 refused() {
     local code=$1 words=$2
@@ -86,7 +97,6 @@ refused() {
     expect_err "$words"
     expect_no_file refused
 }
-"$STOKER" sample f --classes 2 --per-class 4 --quiet || exit 1
 refused 2 "--fold-column fold: .*has no such column .did you mean 'kfold'.*id, label, kfold, patient" \
     --data k --fold-column fold
 refused 2 '--group-column patient: .*has no table of labels' --data f --group-column patient
@@ -194,7 +204,7 @@ landed single
 expect_exit 0
 expect_summary single/summary.json status prior
 expect_same none/submission.csv single/submission.csv
-expect_out '^class priors instead of the model: it had little time, and its best validation, loss'
+expect_out '^class priors instead of the model: the budget ended it, and its best validation, loss'
 expect_no_out '^  weights'
 expect_no_out 'held out'
 expect_summary single/summary.json held_out null

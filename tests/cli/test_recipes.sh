@@ -12,6 +12,8 @@ small=(--data k --img-size 16)
 tune=("${small[@]}" --pretrained "$weights")
 # Two classes: the head of the weights does not fit.
 "$STOKER" sample two --classes 2 --per-class 8 --quiet || exit 1
+# More pictures than a short budget has time for, on any machine.
+"$STOKER" sample many --layout kaggle --classes 3 --per-class 60 --quiet || exit 1
 
 # On a device that waits for each picture a run takes its time without a core. The longest one begins now.
 launch models LD_PRELOAD="$FAKES/odd_device.so" ODD_DEVICE_US=1000 "$STOKER" train "${tune[@]}" --budget 16s --out models
@@ -131,23 +133,23 @@ fi
 it "says what does not fit into a hopeless budget"
 if can_fake odd_device; then
     run_any env LD_PRELOAD="$FAKES/odd_device.so" ODD_DEVICE_US=20000 \
-        "$STOKER" plan --data k --model mobilenetv2_100 --batch 2 --budget 3s
+        "$STOKER" plan --data many --model mobilenetv2_100 --batch 2 --budget 3s
     expect_exit 0
-    expect_out '^warning: the budget is short: at 64 px (there is time for (at most )?[0-9.e-]+ epochs over 58 pictures|predicting alone takes the time); for 12 epochs give a --budget of (about|more than) [1-9]'
+    expect_out '^warning: the budget is short: at 64 px (there is time for (at most )?[0-9.e-]+ epochs over 144 pictures|predicting alone takes the time); for 12 epochs give a --budget of (about|more than) [1-9]'
 fi
 
 # A step of 16 pictures at the model's own size takes a second or more on any machine.
 it "makes pictures smaller where not one step of the rehearsal fits"
 if can_fake odd_device; then
     run_any env LD_PRELOAD="$FAKES/odd_device.so" ODD_DEVICE_US=50000 \
-        "$STOKER" train --data k --device cpu --model mobilenetv2_100 --budget 4s --out hasty
+        "$STOKER" train --data many --device cpu --model mobilenetv2_100 --budget 4s --out hasty
     expect_exit 0
     expect_out '^img-size (64|96|128) instead of 224: at 224 px (there is time for at most [0-9.e-]+ epochs|predicting alone takes the time), at (64|96|128) px '
     expect_out '^warning: the budget is short: at (64|96|128) px .*; for 12 epochs give a --budget of more than '
     expect_out '^recipe scratch: for [0-9.e-]+ epochs? from scratch'
     expect_no_out 'for 20 epochs'
     expect_file hasty/events.jsonl '"event": "start", .*"img_size": (64|96|128)'
-    expect_submission hasty/submission.csv k/sample_submission.csv "$labels"
+    expect_submission hasty/submission.csv many/sample_submission.csv "$labels"
 fi
 
 it "trains several models where the time allows them"
@@ -286,5 +288,68 @@ if can_fake odd_device; then
     expect_summary early3/summary.json status complete
     expect "the checkpoint has the usual size" grep -aEq '"img_size": ?"32"' early3/weights/last.safetensors
 fi
+
+# Versions of the same pictures, that look alike; the names are numbers.
+mkdir -p versions/Test && number=0
+for picture in k/train/*.jpg; do
+    number=$((number + 1))
+    for kind in Cover JMiPOD UERD; do
+        mkdir -p "versions/$kind"
+        cp "$picture" "versions/$kind/$number.jpg"
+    done
+done
+printf 'Id,Label\n' >versions/sample_submission.csv
+for picture in k/test/*.jpg; do
+    cp "$picture" versions/Test/
+    printf '%s,0.5\n' "$(basename "$picture")" >>versions/sample_submission.csv
+done
+native='native pixels: the classes are versions of the same pictures'
+
+it "leaves pictures unscaled where the classes are versions of the same pictures"
+run train --data versions --img-size 32 --epochs 1 --out native
+expect_exit 0
+expect_out "^recipe scratch: for 1 epoch from scratch; sgd, $native\$"
+expect_out '^validation by groups: column name of the picture'
+expect_file native/args.json '"resize": "none"'
+expect_file native/args.json '"crop_scale": 1'
+expect "all versions of a picture validate or none" [ -z "$(tail -n +2 native/validation.csv | cut -d , -f 1 |
+    sed 's:.*/::' | sort | uniq -c | awk '$1 != 3')" ]
+expect "the checkpoint says so" grep -aEq '"resize": ?"none"' native/weights/best.safetensors
+run predict --run native --out again.csv
+expect_exit 0
+expect_same native/submission.csv again.csv
+run train --data versions --img-size 32 --epochs 1 --resize none --out native2 --quiet
+expect_exit 0
+expect_same native/submission.csv native2/submission.csv
+
+it "shows windows as large as the pictures by default"
+run train --data versions --epochs 1 --out large
+expect_exit 0
+side=$(sed -nE 's/.*img-size ([0-9]+) \(auto\).*/\1/p' "$OUT" | head -n 1)
+expect "windows of $side px are as small as other pictures of this model" [ "${side:-0}" -gt 64 ]
+
+it "scales versions where that is asked for"
+run train --data versions --img-size 32 --epochs 1 --resize scale --out scaled
+expect_exit 0
+expect_out 'sgd, crop-scale 0\.7$'
+expect_not "other parts, other weights" cmp -s native/submission.csv scaled/submission.csv
+run train --data versions --img-size 32 --epochs 1 --crop-scale 0.5 --out scaled2
+expect_exit 0
+expect_file scaled2/args.json '"resize": "scale"'
+run train --data versions --resize none --crop-scale 0.5
+expect_exit 2
+expect_err 'resize none and --crop-scale 0\.5'
+
+it "scales numbered pictures of classes that only have names like versions"
+cp -r versions others
+number=0
+for picture in $(printf '%s\n' k/train/*.jpg | tac); do
+    number=$((number + 1))
+    cp "$picture" "others/JMiPOD/$number.jpg"
+    cp "$picture" "others/UERD/$number.jpg"
+done
+run train --data others --img-size 32 --epochs 1 --out others-run
+expect_exit 0
+expect_out 'sgd, crop-scale 0\.7$'
 
 finish

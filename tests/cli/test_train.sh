@@ -43,7 +43,7 @@ expect "every cell is a number" awk -F , 'NR > 1 { for (i = 1; i <= NF; i++)
 
 it "writes summary.json with every key"
 keys='status stop_reason task best_acc1 metric best_metric epochs_done folds_done folds_planned oof_acc1 oof_metric'
-keys+=' held_out held_out_from temperature images_per_second wait_fraction budget_s used_s reserve_s batch workers prefetch device'
+keys+=' held_out held_out_from temperature pool images_per_second wait_fraction budget_s used_s reserve_s batch workers prefetch device'
 keys+=' precision bad_images verdict submission'
 expect "the keys are the agreed ones" \
     [ "$(grep -Eo '^  "[a-z0-9_]+"' r/summary.json | tr -d ' "' | tr '\n' ' ')" = "$keys " ]

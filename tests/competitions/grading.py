@@ -48,7 +48,6 @@ class Rules:
     high: float = 1.0
     separator: str = " "
     margin: float = 0.05  # in the metric's units; for UNBOUNDED ones a share of chance
-    bar: float | None = None  # replaces what chance and margin would say, for the plain AUC
 
 
 @dataclass(frozen=True)
@@ -206,8 +205,6 @@ def shuffled_scores(metric, truth, answers):
 
 def is_better(score, chance, truth, answers, rules):
     """Whether a score is clearly above chance."""
-    if rules.bar is not None:
-        return metrics.auc(truth, answers) >= rules.bar
     if rules.metric in UNBOUNDED:
         return score < chance * (1 - rules.margin)
     sign = -1 if rules.metric in metrics.LOWER else 1

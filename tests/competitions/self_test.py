@@ -117,11 +117,10 @@ class Trial:
             self.expect(
                 "one more column", True, ["", *self.header], [[str(i), *row] for i, row in enumerate(self.rows)]
             )
-        hopeless = self.rules.bar is None
         _, row = best_trivial([one[1:] for one in self.rows], self.rules)
-        self.expect("the best without a look", not hopeless, self.header, [[one[0], *row] for one in self.rows])
+        self.expect("the best without a look", False, self.header, [[one[0], *row] for one in self.rows])
         for sample in sorted(self.data.glob("*sample*submission*.csv")):
-            self.expect("the sample", not hopeless, *read_table(sample))
+            self.expect("the sample", False, *read_table(sample))
         if self.rules.kind == "labels":
             self.expect("an empty list of labels", True, self.header, changed(self.rows, 0, ""))
 

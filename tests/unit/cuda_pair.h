@@ -359,9 +359,9 @@ static inline void pair_step(pair *p, const stk_step_input *in, const char *what
     }
 }
 
-/* Logits of `count` pictures on both. */
+/* Logits, and inputs of the head where the network gives them, of `count` pictures on both. */
 static inline void pair_infer(pair *p, size_t count, const char *what) {
-    size_t numbers = count * (size_t)p->graph->classes;
+    size_t numbers = count * stk_graph_answers(p->graph);
     float *logits[2];
     for (int i = 0; i < 2; i++) {
         logits[i] = stk_mem_new(numbers, sizeof *logits[i]);

@@ -283,6 +283,26 @@ static void blanks_are_cut_off(void) {
     stk_csv_free(&csv);
 }
 
+static void an_ending_is_cut_off(void) {
+    stk_error err;
+    stk_csv csv;
+    REQUIRE_OK(parse("a.0,b.0,c\n1.0,2.0,x\n,.0,y\n3.0,4.00,z\n", &csv, &err), &err);
+    stk_csv_cut(&csv, 1, ".0");
+    static const char *const cells[][3] = {{"1.0", "2", "x"}, {"", "", "y"}, {"3.0", "4.00", "z"}};
+    CHECK_STR(csv.header[1], "b.0");
+    REQUIRE(csv.rows == 3);
+    for (size_t row = 0; row < 3; row++) {
+        for (size_t column = 0; column < 3; column++) {
+            CHECK_STR(stk_csv_cell(&csv, row, column), cells[row][column]);
+        }
+    }
+    stk_str out = {0};
+    stk_csv_format(&csv, &out); /* its rows still lie one after another */
+    CHECK_STR(stk_str_text(&out), "a.0,b.0,c\n1.0,2,x\n,,y\n3.0,4.00,z\n");
+    stk_str_free(&out);
+    stk_csv_free(&csv);
+}
+
 static void takes_a_block_over(void) {
     stk_error err = {0};
     stk_csv csv;
@@ -314,6 +334,7 @@ static const check_test tests[] = {
     TEST(a_table_is_little_larger_than_its_file),
     TEST(endless_headers_are_refused),
     TEST(blanks_are_cut_off),
+    TEST(an_ending_is_cut_off),
     TEST(takes_a_block_over),
 };
 

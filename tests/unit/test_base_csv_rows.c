@@ -120,11 +120,54 @@ static void lack_of_memory_is_told(void) {
     }
 }
 
+static void read_text(stk_csv *csv, const char *text) {
+    stk_error err = {0};
+    REQUIRE_OK(stk_csv_parse("t", text, strlen(text), csv, &err), &err);
+}
+
+static void parts_become_a_table(void) {
+    stk_csv a;
+    stk_csv b;
+    stk_csv joined = {0};
+    stk_error err = {0};
+    read_text(&a, "id,x,x\n1,a,A\n2,b,B\n3,c,C\n");
+    read_text(&b, "more,ID\n\nm,7\n");
+    const bool taken[] = {true, false, true};
+    stk_status status = STK_ERR_MEMORY;
+    for (int n = 0; n < 40 && status == STK_ERR_MEMORY; n++) { /* without memory at first */
+        stk_mem_fail_after(n);
+        status = stk_csv_join("t", (stk_csv_part[]){{&a, taken}, {&b, NULL}, {&a, NULL}}, 3,
+                              &joined, &err);
+        stk_mem_fail_after(-1);
+        CHECK((status == STK_OK) == (joined.buffer != NULL));
+    }
+    REQUIRE_OK(status, &err);
+    CHECK_INT(joined.rows, 6);
+    CHECK_INT(joined.columns, 3);
+    static const char *const cells[] = {"id", "x", "x", "1", "a", "A", "3", "c", "C", "7", "",
+                                        "",   "1", "a", "A", "2", "b", "B", "3", "c", "C"};
+    const char *cell = joined.header[0];
+    for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
+        CHECK_STR(cell, cells[i]);
+        cell = stk_csv_next(cell);
+    }
+    CHECK_STR(stk_csv_cell(&joined, 2, 0), "7");
+    CHECK_INT(stk_csv_line(&joined, 1), 4);
+    CHECK_INT(stk_csv_line(&joined, 2), 3);
+    stk_csv_free(&joined);
+    /* No row is a table, too. */
+    const bool none[] = {false, false, false};
+    REQUIRE_OK(stk_csv_join("t", (stk_csv_part[]){{&a, none}}, 1, &joined, &err), &err);
+    CHECK_INT(joined.rows, 0);
+    CHECK_STR(joined.header[1], "x");
+    stk_csv_free(&joined);
+    stk_csv_free(&a);
+    stk_csv_free(&b);
+}
+
 static const check_test tests[] = {
-    TEST(rows_become_a_table),
-    TEST(cells_can_be_lists),
-    TEST(what_is_no_table_is_refused),
-    TEST(lack_of_memory_is_told),
+    TEST(rows_become_a_table),    TEST(cells_can_be_lists),   TEST(what_is_no_table_is_refused),
+    TEST(lack_of_memory_is_told), TEST(parts_become_a_table),
 };
 
 CHECK_MAIN(tests)

@@ -143,6 +143,21 @@ static void small_efficientnet(void) {
     }
 }
 
+static int build_embedding(stk_graph *g) {
+    return stk_graph_embed(g, build_small(g));
+}
+
+/* The inputs of the head come after the outputs, where these are fewer and in any precision. */
+static void embedding_network(void) {
+    static const stk_precision precisions[] = {STK_PRECISION_FP32_STRICT, STK_PRECISION_FP16};
+    for (size_t i = 0; i < sizeof precisions / sizeof *precisions; i++) {
+        stk_graph *graph = pair_graph(build_embedding, 32);
+        CHECK_INT(stk_graph_answers(graph), CLASSES + 64);
+        compare(graph, "embedding", (pair_wish){.precision = precisions[i], .infer = true});
+        stk_graph_free(graph);
+    }
+}
+
 static void efficientnet_in_fp16(void) {
     if (leave_out()) {
         return;
@@ -172,6 +187,7 @@ static const check_test tests[] = {
     TEST(resnet),
     TEST(mobilenet),
     TEST(small_efficientnet),
+    TEST(embedding_network),
     TEST(efficientnet_in_fp16),
     TEST(efficientnet),
     TEST(efficientnet_padded_on_one_side),

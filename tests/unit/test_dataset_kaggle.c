@@ -174,7 +174,7 @@ static void columns_are_named(void) {
     o.label_column = "what";
     o.id_column = "what";
     expect_failure(&o, STK_ERR_USAGE);
-    CHECK_CONTAINS(error.message, "this is the id column");
+    CHECK_CONTAINS(error.message, "what is the id column");
     o.label_column = "OF";
     o.id_column = "wat";
     expect_failure(&o, STK_ERR_USAGE);
@@ -253,6 +253,39 @@ static void files_without_labels(void) {
     CHECK_INT(d->train.count, 4);
     CHECK_CONTAINS(warnings, "left out 2 pictures");
     stk_dataset_free(d);
+}
+
+/* By default one of a hundred is left out, and two of them are not. */
+static void a_few_that_do_not_match_are_left_out(void) {
+    char table[4000] = "id,label\n";
+    char *at = table + strlen(table);
+    fresh();
+    for (int i = 0; i < 99; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "train/p%02d.jpg", i);
+        put(name);
+        at += snprintf(at, 32, "p%02d,%c\n", i, i % 2 == 0 ? 'x' : 'y');
+    }
+    snprintf(at, 32, "gone,x\n");
+    put_text("labels.csv", table);
+    put("train/stranger.jpg");
+    stk_dataset_options o = options();
+    o.mismatch = STK_MISMATCH_AUTO;
+    stk_dataset *d = open_with(&o);
+    REQUIRE(d != NULL);
+    CHECK_INT(d->train.count, 99);
+    CHECK_CONTAINS(warnings, "left out 1 row of labels.csv without a picture: gone");
+    CHECK_CONTAINS(warnings, "left out 1 picture without a label in labels.csv: stranger.jpg");
+    stk_dataset_free(d);
+    put("train/other.jpg");
+    expect_failure(&o, STK_ERR_DATA);
+    CHECK_CONTAINS(error.message, "2 pictures without a label");
+    strcat(at, "lost,y\n");
+    put_text("labels.csv", table);
+    expect_failure(&o, STK_ERR_DATA);
+    CHECK_CONTAINS(error.message, "labels for 2 pictures");
+    o.mismatch = STK_MISMATCH_ERROR;
+    expect_failure(&o, STK_ERR_DATA);
 }
 
 static void no_pictures(void) {
@@ -396,6 +429,7 @@ static const check_test tests[] = {
     TEST(rows_that_are_wrong),
     TEST(labels_for_missing_files),
     TEST(files_without_labels),
+    TEST(a_few_that_do_not_match_are_left_out),
     TEST(no_pictures),
     TEST(sample_submissions_that_are_wrong),
     TEST(test_pictures_that_are_missing),

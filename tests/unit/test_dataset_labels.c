@@ -329,6 +329,72 @@ static void two_classes(void) {
     stk_dataset_free(d);
 }
 
+/* --metric counts before the description, as if the description named it. */
+static void the_options_name_the_metric(void) {
+    static const struct {
+        const char *description;
+        stk_metric metric;
+        stk_answer_kind kind;
+        const char *reason;
+    } cases[] = {
+        {NULL, STK_METRIC_AUC, STK_ANSWER_POSITIVE, "the metric is --metric auc"},
+        {"scored by the F1 score", STK_METRIC_LOGLOSS, STK_ANSWER_POSITIVE, "--metric logloss"},
+        {"scored by the area under the curve", STK_METRIC_ACC1, STK_ANSWER_LABEL,
+         "as the --metric acc1 asks for"},
+        /* Numbers cannot rate it: the sample decides, and the check of options refuses later. */
+        {NULL, STK_METRIC_RMSE, STK_ANSWER_LABEL, "as the sample asks for"},
+    };
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        put_table("id,flag", 30, a_flag);
+        put("test/x.jpg");
+        put("test/y.jpg");
+        put_text("sample_submission.csv", "id,flag\nx,0\ny,1\n");
+        if (cases[i].description != NULL) {
+            put_text("description.md", cases[i].description);
+        }
+        stk_dataset_options o = options();
+        o.metric_given = true;
+        o.metric = cases[i].metric;
+        stk_dataset *d = open_with(&o);
+        REQUIRE(d != NULL);
+        CHECK_INT(d->answer.kind, cases[i].kind);
+        CHECK_CONTAINS(d->reason, cases[i].reason);
+        bool rates = cases[i].metric != STK_METRIC_RMSE;
+        CHECK_INT(d->metric_given, rates);
+        CHECK_INT(d->metric, rates ? cases[i].metric : STK_METRIC_AUTO);
+        stk_dataset_free(d);
+    }
+    /* The usual metric of such a folder: args.yaml has it, and a run that is begun from it writes
+     * the same. */
+    put_table("StudyInstanceUID,ETT,NGT,CVC,PatientID", 30, some_of_three);
+    stk_dataset_options o = options();
+    o.metric_given = true;
+    o.metric = STK_METRIC_AUC_MACRO;
+    stk_dataset *usual = open_with(&o);
+    REQUIRE(usual != NULL);
+    CHECK(usual->answer.kind == STK_ANSWER_SCORES && !usual->metric_given);
+    stk_dataset_free(usual);
+    o.metric = STK_METRIC_MACRO_F1;
+    usual = open_with(&o);
+    REQUIRE(usual != NULL);
+    CHECK(usual->answer.kind == STK_ANSWER_FLAGS && usual->metric_given);
+    stk_dataset_free(usual);
+    put_table("id,label", 60, a_grade);
+    put_text("description.md", "## Evaluation\n\nMean Average Precision @ 3 (MAP@3)\n");
+
+    o.metric = STK_METRIC_MAPK;
+    stk_dataset *d = open_with(&o);
+    REQUIRE(d != NULL);
+    CHECK_INT(d->answer.most, 3); /* the text says how many */
+    CHECK(!d->metric_given);
+    stk_dataset_free(d);
+    o.metric = STK_METRIC_QWK;
+    d = open_with(&o);
+    REQUIRE(d != NULL);
+    CHECK_INT(d->task, STK_TASK_ORDINAL);
+    stk_dataset_free(d);
+}
+
 static void a_whale(stk_str *out, int row) {
     stk_str_appendf(out, row % 4 == 0 ? "new_whale" : "w_%d", row % 9);
 }
@@ -346,6 +412,84 @@ static void ranked_classes(void) {
     stk_dataset_free(d);
 }
 
+static void a_float_grade(stk_str *out, int row) {
+    stk_str_appendf(out, "%d.0", row % 5);
+}
+
+static void a_float_flag(stk_str *out, int row) {
+    stk_str_appendf(out, "%d.0", row % 2);
+}
+
+static void a_float_or_half(stk_str *out, int row) {
+    stk_str_append(out, row % 5 == 0 ? "0.5" : row % 5 == 1 ? "1.0" : "2.0");
+}
+
+/* Whole numbers that pandas saved as 3.0 are written as the sample has them. */
+static void whole_numbers_with_a_point(void) {
+    static const struct {
+        void (*label)(stk_str *out, int row);
+        const char *sample; /* NULL: there is none */
+        stk_task task;
+        const char *first; /* class */
+    } cases[] = {
+        {a_float_grade, "id,diagnosis\nx,0\n", STK_TASK_ORDINAL, "0"},
+        {a_float_grade, NULL, STK_TASK_ORDINAL, "0"},
+        {a_float_grade, "id,diagnosis\nx,0.0\n", STK_TASK_ORDINAL, "0.0"},
+        {a_float_grade, "id,0,1,2,3,4\nx,0.0,0.0,0.0,0.0,1.0\n", STK_TASK_SINGLE, "0"},
+        {a_float_grade, "id,0.0,1.0,2.0,3.0,4.0\nx,1,0,0,0,0\n", STK_TASK_SINGLE, "0.0"},
+        {a_float_grade, "id,diagnosis\nx,0.0 4.0 1.0\n", STK_TASK_RANKING, "0.0"},
+        {a_float_grade, "id,diagnosis\nx,0 4 1\n", STK_TASK_RANKING, "0"},
+        {a_float_flag, "id,diagnosis\nx,0\ny,1\n", STK_TASK_BINARY, "0"},
+        {a_float_flag, "id,diagnosis\nx,0.5\ny,0.5\n", STK_TASK_BINARY, "0"},
+    };
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        put_table("id,diagnosis", 30, cases[i].label);
+        put("test/x.jpg");
+        put("test/y.jpg");
+        if (cases[i].sample != NULL) {
+            put_text("sample_submission.csv", cases[i].sample);
+        }
+        stk_dataset *d = opens_as(cases[i].task, "");
+        REQUIRE(d != NULL);
+        CHECK_INT(d->class_count, cases[i].label == a_float_grade ? 5 : 2);
+        CHECK_STR(d->classes[0], cases[i].first);
+        bool cut = strcmp(cases[i].first, "0") == 0;
+        CHECK((strcmp(decisions, "") != 0) == cut);
+        if (cut) {
+            CHECK_CONTAINS(decisions, "labels of diagnosis without '.0': all are whole numbers");
+        }
+        stk_dataset_free(d);
+    }
+    put_table("id,diagnosis", 30, a_float_or_half); /* one that is not whole keeps all */
+    stk_dataset *d = opens_as(STK_TASK_SINGLE, "");
+    REQUIRE(d != NULL && d->class_count == 3);
+    CHECK_STR(d->classes[1], "1.0");
+    stk_dataset_free(d);
+}
+
+/* What the words of a description mean depends on the task, which is known later. */
+static void words_of_a_metric_follow_the_task(void) {
+    put_table("image,labels", 36, a_disease);
+    put_text("description.md", "## Evaluation\n\nThe metric is [Mean F1-Score](https://x.y/F).\n");
+    stk_dataset *d = opens_as(STK_TASK_MULTILABEL, "");
+    REQUIRE(d != NULL);
+    CHECK_INT(d->metric, STK_METRIC_MICRO_F1);
+    CHECK_STR(d->metric_phrase, "Mean F1");
+    stk_dataset_free(d);
+    put_table("image,animal", 30, a_dog);
+    put_text("description.md", "## Evaluation\n\nThe metric is [Mean F1-Score](https://x.y/F).\n");
+    d = opens_as(STK_TASK_SINGLE, "");
+    REQUIRE(d != NULL);
+    CHECK_INT(d->metric, STK_METRIC_MACRO_F1);
+    stk_dataset_free(d);
+    put_table("StudyInstanceUID,ETT,NGT,CVC,PatientID", 30, some_of_three);
+    put_text("description.md", "## Evaluation\n\nthe area under the ROC curve of each label\n");
+    d = opens_as(STK_TASK_MULTILABEL, "");
+    REQUIRE(d != NULL);
+    CHECK_INT(d->metric, STK_METRIC_AUC_MACRO);
+    stk_dataset_free(d);
+}
+
 static void memory_runs_out(void) {
     stk_dataset_options o = options();
     put_table("image,labels", 36, a_disease);
@@ -359,11 +503,75 @@ static void memory_runs_out(void) {
     open_without_memory(&o);
 }
 
+static void four_columns(stk_str *out, int row) {
+    stk_str_appendf(out, "%d.5,%d,%d,%s,%d", row, row % 2, row % 3 == 0, row % 2 ? "x" : "y",
+                    (row + 1) % 2);
+}
+
+static void two_numbers_and_one(stk_str *out, int row) {
+    stk_str_appendf(out, "c%d,%d,%d", row % 3, row, row * 2);
+}
+
+/* Several columns are named with commas between, in any order. */
+static void several_columns_are_named(void) {
+    put_table("id,depth,wet,old,kind,dry", 24, four_columns);
+    stk_dataset_options o = options();
+    o.label_column = "old, WET";
+    stk_dataset *d = open_with(&o);
+    REQUIRE(d != NULL && d->class_count == 2);
+    CHECK_INT(d->task, STK_TASK_MULTILABEL);
+    CHECK_STR(d->classes[0], "old");
+    CHECK_STR(d->classes[1], "wet");
+    stk_dataset_free(d);
+    o.label_column = "depth,old,";
+    d = open_with(&o);
+    REQUIRE(d != NULL && d->class_count == 2);
+    CHECK_INT(d->task, STK_TASK_REGRESSION);
+    float row[2];
+    stk_targets_row(&d->targets, 3, row);
+    CHECK(row[0] == 3.5f && row[1] == 1);
+    stk_dataset_free(d);
+    o.label_column = "wet,dry"; /* one of them is 1 in each row */
+    d = open_with(&o);
+    REQUIRE(d != NULL && d->class_count == 2);
+    CHECK_INT(d->task, STK_TASK_SINGLE);
+    stk_dataset_free(d);
+    static const struct {
+        const char *names;
+        stk_status status;
+        const char *text;
+    } wrong[] = {
+        {"wet,odl", STK_ERR_USAGE, "--label-column odl: "},
+        {"wet,id", STK_ERR_USAGE, "--label-column wet,id: id is the id column"},
+        {"wet,old,Wet", STK_ERR_USAGE, "wet is there twice"},
+        {",", STK_ERR_USAGE, "--label-column , names no column"},
+        {"wet,kind", STK_ERR_DATA, "column 'kind' holds cells that are no numbers"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        o.label_column = wrong[i].names;
+        o.id_column = "id";
+        expect_failure(&o, wrong[i].status);
+        CHECK_CONTAINS(error.message, wrong[i].text);
+    }
+}
+
+static void a_name_may_have_commas(void) {
+    put_table("id,\"a,b\",a,b", 12, two_numbers_and_one);
+    stk_dataset_options o = options();
+    o.label_column = "a,b";
+    stk_dataset *d = open_with(&o);
+    REQUIRE(d != NULL);
+    CHECK_INT(d->class_count, 3);
+    CHECK_STR(d->label_name, "a,b");
+    stk_dataset_free(d);
+}
+
 static const check_test tests[] = {
     TEST(numbers_that_measure),
     TEST(numbers_that_may_measure),
     TEST(numbers_that_are_classes),
     TEST(the_description_decides),
+    TEST(the_options_name_the_metric),
     TEST(several_labels_in_a_cell),
     TEST(lists_that_the_sample_shows),
     TEST(texts_that_are_one_label),
@@ -371,7 +579,11 @@ static const check_test tests[] = {
     TEST(the_sample_chooses_columns),
     TEST(two_classes),
     TEST(ranked_classes),
+    TEST(whole_numbers_with_a_point),
+    TEST(words_of_a_metric_follow_the_task),
     TEST(memory_runs_out),
+    TEST(several_columns_are_named),
+    TEST(a_name_may_have_commas),
 };
 
 CHECK_MAIN(tests)

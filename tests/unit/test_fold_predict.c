@@ -99,7 +99,7 @@ static void open_job(predicting *p, const char *compile, bool ema, stk_store *st
     job->network.host = (stk_host_memory){&p->backend, job->network.opened.device};
     REQUIRE_OK(stk_network_build(&job->network, &job->recipe, 2, &err), &err);
     REQUIRE_OK(stk_network_allocate(&job->network, &err), &err);
-    REQUIRE_OK(stk_ensemble_open(&job->out.ensemble, count, 2, &err), &err);
+    REQUIRE_OK(stk_ensemble_open(&job->out.ensemble, count, 2, 0, &err), &err);
 }
 
 static void close_job(predicting *p) {

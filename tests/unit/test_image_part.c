@@ -210,6 +210,128 @@ static void apply_turns_what_it_scales(void) {
     stk_image_scratch_free(scratch);
 }
 
+/* ---- windows of native pixels ---- */
+
+/* The pixel of `count` at a place beyond them, in mirror images. */
+static int reflected(int place, int count) {
+    while (place >= count) {
+        place = place < 2 * count ? 2 * count - 1 - place : place - 2 * count;
+    }
+    return place;
+}
+
+/* Whether the square has the picture's own pixels from (x, y) on. */
+static bool is_window(const stk_image *image, int x, int y, int size, bool flip,
+                      const uint8_t *square) {
+    int width = image->width < size ? image->width : size;
+    int height = image->height < size ? image->height : size;
+    for (int i = 0; i < size * size; i++) {
+        int column = reflected(i % size, width);
+        int row = reflected(i / size, height);
+        column = flip ? width - 1 - column : column;
+        if (memcmp(square + 3 * (size_t)i, pixel(image, x + column, y + row), 3) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Windows of any size and view of one picture, trained with or not. */
+static void check_windows(stk_image_scratch *scratch, const char *name, const blob *file) {
+    static const int sizes[] = {1, 5, 8, 33, 64, 100};
+    static uint8_t out[100 * 100 * 3];
+    stk_error err = {0};
+    stk_image image = {0};
+    REQUIRE_OK(stk_image_decode(file->bytes, file->size, &image, &err), &err);
+    for (size_t n = 0; n < 2 * STK_COUNT(sizes); n++) {
+        stk_transform t = {.size = sizes[n / 2],
+                           .native = true,
+                           .train = n % 2 == 0,
+                           .augment = {.crop_scale = 0.3, .flip = true},
+                           .crop_fraction = 0.5,
+                           .interpolation = STK_BICUBIC,
+                           .view = (int)(n % STK_TRANSFORM_VIEWS)};
+        stk_rng rng = stk_rng_make(8, STK_RNG_AUGMENT, 0, n);
+        stk_rng drawn = rng;
+        bool flip = false;
+        stk_crop crop = stk_transform_draw(&t, image.width, image.height, &drawn, &flip);
+        REQUIRE_OK(stk_transform_apply(scratch, &t, file->bytes, file->size, rng, out, NULL, &err),
+                   &err);
+        if (!is_window(&image, (int)crop.x, (int)crop.y, t.size, flip, out)) {
+            CHECK_FAIL("%s, %d x %d: a window of %d differs", name, image.width, image.height,
+                       t.size);
+        }
+        CHECK((int)crop.x % 8 == 0 && (int)crop.y % 8 == 0);
+        CHECK(crop.x + crop.width <= image.width && crop.y + crop.height <= image.height);
+    }
+    stk_image_free(&image);
+}
+
+/* All formats, larger pictures than the window and smaller ones, a JPEG of ten times its size. */
+static void native_windows_are_the_pictures_own_pixels(void) {
+    stk_error err = {0};
+    stk_image_scratch *scratch = NULL;
+    REQUIRE_OK(stk_image_scratch_new(&scratch, NULL, &err), &err);
+    for (size_t k = 0; k < FILE_KINDS; k++) {
+        for (size_t s = 0; s < SHAPES; s++) {
+            blob file = make_file(&file_kinds[k], shapes[s][0], shapes[s][1], 0, k);
+            check_windows(scratch, file_kinds[k].name, &file);
+            free_blob(&file);
+        }
+    }
+    stk_image_scratch_free(scratch);
+}
+
+/* Of a picture that is stored lying on its side, too. */
+static void native_windows_of_turned_pictures(void) {
+    static uint8_t out[64 * 64 * 3];
+    stk_error err = {0};
+    stk_image_scratch *scratch = NULL;
+    REQUIRE_OK(stk_image_scratch_new(&scratch, NULL, &err), &err);
+    for (int orientation = 1; orientation <= 8; orientation++) {
+        for (int view = 0; view < STK_TRANSFORM_VIEWS; view += 2) {
+            blob file = make_file(&file_kinds[3], 100, 48, orientation, 1);
+            stk_image image = {0};
+            stk_transform t = {.size = 40, .native = true, .view = view};
+            stk_rng rng = stk_rng_make(9, STK_RNG_AUGMENT, 0, 0);
+            bool flip = true;
+            REQUIRE_OK(stk_image_decode(file.bytes, file.size, &image, &err), &err);
+            stk_crop crop = stk_transform_draw(&t, image.width, image.height, &rng, &flip);
+            REQUIRE_OK(
+                stk_transform_apply(scratch, &t, file.bytes, file.size, rng, out, NULL, &err),
+                &err);
+            CHECK(!flip && is_window(&image, (int)crop.x, (int)crop.y, 40, false, out));
+            stk_image_free(&image);
+            free_blob(&file);
+        }
+    }
+    stk_image_scratch_free(scratch);
+}
+
+/* Every place of the grid is drawn; evaluation takes the middle, then corners. */
+static void native_windows_are_everywhere(void) {
+    static const int views[][2] = {{8, 8}, {0, 0}, {16, 16}, {16, 0}};
+    stk_transform t = {.size = 24, .native = true, .train = true, .augment = {.flip = true}};
+    stk_rng rng = stk_rng_make(10, STK_RNG_AUGMENT, 0, 0);
+    int seen[3][3][2] = {{{0}}};
+    bool flip = false;
+    for (int i = 0; i < 400; i++) {
+        stk_crop crop = stk_transform_draw(&t, 45, 41, &rng, &flip);
+        REQUIRE(crop.x >= 0 && crop.x <= 16 && crop.y >= 0 && crop.y <= 16);
+        seen[(int)crop.x / 8][(int)crop.y / 8][flip]++;
+    }
+    for (int i = 0; i < 18; i++) {
+        CHECK(seen[i / 6][i / 2 % 3][i % 2] > 0);
+    }
+    t.train = false;
+    for (t.view = 0; t.view < STK_TRANSFORM_VIEWS; t.view++) {
+        stk_crop crop = stk_transform_draw(&t, 45, 41, &rng, &flip);
+        CHECK_INT(crop.x, views[t.view / 2][0]);
+        CHECK_INT(crop.y, views[t.view / 2][1]);
+        CHECK(flip == (t.view % 2 == 1));
+    }
+}
+
 /* ---- divided pictures ---- */
 
 /* The same square from a picture that was decoded whole at 1/divisor of its size. */
@@ -373,9 +495,15 @@ static void odd_views_are_mirror_images(void) {
 }
 
 static const check_test tests[] = {
-    TEST(any_part_equals_that_of_the_whole), TEST(apply_equals_decoding_everything),
-    TEST(apply_turns_what_it_scales),        TEST(the_strongest_division_that_covers_is_taken),
-    TEST(dividing_changes_little),           TEST(odd_views_are_mirror_images),
+    TEST(any_part_equals_that_of_the_whole),
+    TEST(apply_equals_decoding_everything),
+    TEST(apply_turns_what_it_scales),
+    TEST(native_windows_are_the_pictures_own_pixels),
+    TEST(native_windows_of_turned_pictures),
+    TEST(native_windows_are_everywhere),
+    TEST(the_strongest_division_that_covers_is_taken),
+    TEST(dividing_changes_little),
+    TEST(odd_views_are_mirror_images),
 };
 
 CHECK_MAIN(tests)

@@ -295,7 +295,7 @@ static void folds(void) {
     CHECK(has_file(a, "weights/best.safetensors")); /* the first fold's, under a second name */
     CHECK_STR(story.submissions, "prior 10 0\npartial 10 1\npartial 10 2\ncomplete 10 3\n");
     CHECK_INT(story.outcome.models, 3);
-    CHECK_CONTAINS(story.warnings, "validation folder");
+    CHECK_CONTAINS(story.warnings, "validation set");
     CHECK_INT(count_lines(a, "results.csv"), 7);
     CHECK_SUMMARY(a, "folds_done", "3");
     CHECK_SUMMARY(a, "folds_planned", "3");

@@ -1,5 +1,6 @@
 /* test_job_folds.c - the prior that a fold has to beat, and the score of what is out of fold. */
 #include "check.h"
+#include "full_rows.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -31,26 +32,72 @@ static stk_dataset make(const char *learnt, const char *judged, stk_split *split
     return d;
 }
 
+static const stk_loss softmax = {.kind = STK_LOSS_SOFTMAX};
+
 static void priors_are_scored(void) {
     stk_split split;
     stk_prior_score score;
     stk_error err = {0};
     stk_dataset d = make("01110", "1102", &split);
-    REQUIRE_OK(stk_prior_score_make(&d, &split, d.train.items, &score, &err), &err);
+    REQUIRE_OK(stk_prior_score_make(&d, &softmax, STK_METRIC_MACRO_F1, &split, d.train.items,
+                                    &score, &err),
+               &err);
     CHECK_NEAR(score.acc1, 50, 1e-12);
     CHECK_NEAR(score.train_acc1, 60, 1e-12);
     CHECK_INT(score.val_count, 4);
     /* Counted once more than they are: 3, 4 and 1 of 8; a class that was not there costs no end. */
     CHECK_NEAR(score.loss, -(2 * log(4.0 / 8) + log(3.0 / 8) + log(1.0 / 8)) / 4, 1e-12);
+    /* Always class 1: two of four are right, F1 is 2/3 there, and 0 for the two others. */
+    CHECK_NEAR(score.metric, 2.0 / 9, 1e-6);
     static const stk_sample given[] = {{.path = "v", .id = "v", .label = 0}};
     split.val = NULL; /* a validation set of its own */
     split.val_count = 1;
-    REQUIRE_OK(stk_prior_score_make(&d, &split, given, &score, &err), &err);
+    REQUIRE_OK(stk_prior_score_make(&d, &softmax, STK_METRIC_MACRO_F1, &split, given, &score, &err),
+               &err);
     CHECK_NEAR(score.acc1, 0, 1e-12);
     CHECK_NEAR(score.loss, -log(3.0 / 8), 1e-12);
     stk_mem_fail_after(0);
-    CHECK_INT(stk_prior_score_make(&d, &split, d.train.items, &score, NULL), STK_ERR_MEMORY);
+    CHECK_INT(stk_prior_score_make(&d, &softmax, STK_METRIC_MACRO_F1, &split, d.train.items, &score,
+                                   NULL),
+              STK_ERR_MEMORY);
     stk_mem_fail_after(-1);
+    REQUIRE_OK(
+        stk_prior_score_make(&d, &softmax, STK_METRIC_ERROR, &split, d.train.items, &score, &err),
+        &err);
+    CHECK(isnan(score.metric)); /* as good as the accuracy */
+}
+
+/* The mean of 0, 1 and 5 is 2, their deviation the root of 14/3; 0 and 5 validate. */
+static void means_are_scored_by_the_loss(void) {
+    static const struct {
+        stk_loss loss;
+        bool shares;
+        double score;
+    } cases[] = {
+        {{.kind = STK_LOSS_SQUARED}, false, (4 + 9) / (14.0 / 3) / 2 / 2},
+        {{.kind = STK_LOSS_ABSOLUTE}, false, (2 + 3) / 2.160246899469287 / 2},
+        {{.kind = STK_LOSS_SIGMOID}, true, (0.5108256237659907 + 0.916290731874155) / 2},
+    };
+    stk_split split;
+    stk_error err = {0};
+    stk_dataset d = make("000", "00", &split);
+    d.task = STK_TASK_REGRESSION;
+    REQUIRE_OK(stk_targets_open_numbers(&d.targets, 1, 3, &err), &err);
+    d.targets.numbers[1] = 1;
+    d.targets.numbers[2] = 5;
+    d.targets.numbers[0] = 0;
+    REQUIRE_OK(stk_targets_finish(&d.targets, &err), &err);
+    samples[3].record = 0;
+    samples[4].record = 2;
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        stk_prior_score score;
+        d.targets.shares = cases[i].shares;
+        REQUIRE_OK(stk_prior_score_make(&d, &cases[i].loss, STK_METRIC_RMSE, &split, d.train.items,
+                                        &score, &err),
+                   &err);
+        CHECK_NEAR(score.loss, cases[i].score, 1e-6);
+    }
+    stk_targets_free(&d.targets);
 }
 
 static void who_beats_the_prior(void) {
@@ -66,7 +113,8 @@ static void who_beats_the_prior(void) {
         {STK_METRIC_ACC1, NAN, 50, false},    {STK_METRIC_ACC1, NAN, 60, true},
         {STK_METRIC_LOGLOSS, NAN, 60, false},
     };
-    stk_prior_score prior = {.loss = 1, .acc1 = 50, .train_acc1 = 50, .val_count = 30};
+    stk_prior_score prior = {
+        .loss = 1, .acc1 = 50, .train_acc1 = 50, .val_count = 30, .metric = NAN};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         stk_model_score model = {cases[i].loss, cases[i].acc1, 90, NAN};
         if (stk_prior_is_beaten(&prior, cases[i].metric, &model) != cases[i].beats) {
@@ -86,6 +134,25 @@ static void who_beats_the_prior(void) {
     CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 50, 0, NAN}));
 }
 
+/* With 100 pictures the standard error is 0.05. */
+static void a_metric_that_is_plainly_better_is_enough(void) {
+    const stk_prior_score prior = {
+        .loss = 1, .acc1 = 50, .train_acc1 = 50, .val_count = 100, .metric = 0.1};
+    const stk_prior_score unknown = {
+        .loss = 1, .acc1 = 50, .train_acc1 = 50, .val_count = 100, .metric = NAN};
+    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_MACRO_F1, &(stk_model_score){9, 40, 0, 0.16}));
+    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_MACRO_F1, &(stk_model_score){9, 40, 0, 0.14}));
+    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_MACRO_F1, &(stk_model_score){9, 40, 0, NAN}));
+    CHECK(!stk_prior_is_beaten(&unknown, STK_METRIC_MACRO_F1, &(stk_model_score){9, 40, 0, 0.9}));
+}
+
+/* stk_oof_add() from an array. */
+static void add_fold(stk_oof *oof, int fold, const size_t *indices, size_t count,
+                     const double *probs, const bool *have) {
+    const stk_predictions rows = full_rows(probs, count, (size_t)oof->dataset->class_count);
+    stk_oof_add(oof, fold, indices, count, &rows, have);
+}
+
 static void what_is_out_of_fold_is_scored(void) {
     static const stk_label_rule likeliest = {STK_LABEL_LIKELIEST, 0, NULL};
     stk_split split;
@@ -94,26 +161,30 @@ static void what_is_out_of_fold_is_scored(void) {
     stk_oof oof = {0};
     size_t rows = 1;
     REQUIRE_OK(stk_oof_open(&oof, &d, &err), &err);
-    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_LOGLOSS, &likeliest, &rows, &err), &err);
+    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_LOGLOSS, &likeliest, STK_POOL_MEAN, &rows, &err),
+               &err);
     CHECK(rows == 0 && isnan(oof.acc1));
     static const double probs[] = {0.5, 0.25, 0.25, 0, 1, 0};
     static const bool both[] = {true, true};
-    stk_oof_add(&oof, 0, (const size_t[]){3, 4}, 2, probs, both);
-    stk_oof_add(&oof, 1, (const size_t[]){0, 2}, 2, probs, (const bool[]){false, true});
-    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_LOGLOSS, &likeliest, &rows, &err), &err);
+    add_fold(&oof, 0, (const size_t[]){3, 4}, 2, probs, both);
+    add_fold(&oof, 1, (const size_t[]){0, 2}, 2, probs, (const bool[]){false, true});
+    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_LOGLOSS, &likeliest, STK_POOL_MEAN, &rows, &err),
+               &err);
     CHECK_INT(rows, 3);
     CHECK_NEAR(oof.acc1, 200.0 / 3, 1e-9);
     /* A class that was ruled out costs much, not infinitely much. */
     CHECK_NEAR(oof.metric, (log(2) + 15 * log(10)) / 3, 1e-4);
     /* Labels 0, 1 and 2 of three rows; the rule names the last class for the first row. */
     stk_label_rule last = {STK_LABEL_WEIGHTS, 3, (double[]){1, 1, 4}};
-    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_MACRO_F1, &likeliest, &rows, &err), &err);
+    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_MACRO_F1, &likeliest, STK_POOL_MEAN, &rows, &err),
+               &err);
     double plain = oof.metric;
-    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_MACRO_F1, &last, &rows, &err), &err);
+    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_MACRO_F1, &last, STK_POOL_MEAN, &rows, &err), &err);
     CHECK(oof.metric != plain);
     CHECK_NEAR(oof.acc1, 200.0 / 3, 1e-9);
     stk_mem_fail_after(0);
-    CHECK_INT(stk_oof_score(&oof, STK_METRIC_LOGLOSS, &likeliest, &rows, NULL), STK_ERR_MEMORY);
+    CHECK_INT(stk_oof_score(&oof, STK_METRIC_LOGLOSS, &likeliest, STK_POOL_MEAN, &rows, NULL),
+              STK_ERR_MEMORY);
     stk_mem_fail_after(-1);
     stk_oof_free(&oof);
 }
@@ -139,14 +210,14 @@ static void labels_out_of_fold_are_scored(void) {
     REQUIRE_OK(stk_targets_add_label(&d.targets, 2, &err), &err);
     stk_targets_end_record(&d.targets);
     REQUIRE_OK(stk_oof_open(&oof, &d, &err), &err);
-    stk_oof_add(&oof, 1, (const size_t[]){0, 1}, 2, probs, (const bool[]){true, true});
+    add_fold(&oof, 1, (const size_t[]){0, 1}, 2, probs, (const bool[]){true, true});
     static const stk_label_rule plain = {STK_LABEL_LIKELIEST, 0, NULL};
-    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_MICRO_F1, &plain, &rows, &err), &err);
+    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_MICRO_F1, &plain, STK_POOL_MEAN, &rows, &err), &err);
     CHECK_NEAR(oof.acc1, 50, 1e-9); /* the first row lacks a label */
     CHECK_NEAR(oof.metric, 0.8, 1e-9);
     stk_label_rule lower = {STK_LABEL_THRESHOLDS, 4, (double[]){0, 0.3, 0.3, 0.3}};
     d.targets.exclusive[2] = true; /* so that the second row has this label alone */
-    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_MICRO_F1, &lower, &rows, &err), &err);
+    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_MICRO_F1, &lower, STK_POOL_MEAN, &rows, &err), &err);
     CHECK_NEAR(oof.acc1, 100, 1e-9);
     CHECK_NEAR(oof.metric, 1, 1e-9);
     char path[400];
@@ -177,10 +248,10 @@ static void numbers_out_of_fold_are_scored(void) {
     d.targets.numbers[0] = 1;
     d.targets.numbers[1] = 2;
     REQUIRE_OK(stk_oof_open(&oof, &d, &err), &err);
-    stk_oof_add(&oof, 0, (const size_t[]){0, 1, 2}, 3, (const double[]){1, 5, 9},
-                (const bool[]){true, true, true});
+    add_fold(&oof, 0, (const size_t[]){0, 1, 2}, 3, (const double[]){1, 5, 9},
+             (const bool[]){true, true, true});
     static const stk_label_rule none = {STK_LABEL_LIKELIEST, 0, NULL};
-    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_MAE, &none, &rows, &err), &err);
+    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_MAE, &none, STK_POOL_MEAN, &rows, &err), &err);
     CHECK_INT(rows, 3);
     CHECK(isnan(oof.acc1));
     CHECK_NEAR(oof.metric, 1.5, 1e-9); /* the number that is not known does not count */
@@ -199,12 +270,12 @@ static void ranked_lists_out_of_fold_are_scored(void) {
     d.answer = (stk_answer){.kind = STK_ANSWER_RANKED, .most = 2, .stranger = 2};
     REQUIRE_OK(stk_oof_open(&oof, &d, &err), &err);
     static const double probs[] = {0.1, 0.2, 0.7, 0.5, 0.3, 0.2};
-    stk_oof_add(&oof, 0, (const size_t[]){0, 1}, 2, probs, (const bool[]){true, true});
+    add_fold(&oof, 0, (const size_t[]){0, 1}, 2, probs, (const bool[]){true, true});
     static const stk_label_rule plain = {STK_LABEL_LIKELIEST, 0, NULL};
-    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_MAPK, &plain, &rows, &err), &err);
+    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_MAPK, &plain, STK_POOL_MEAN, &rows, &err), &err);
     CHECK_NEAR(oof.metric, 0, 1e-9); /* both are third */
     const stk_label_rule stranger = {STK_LABEL_STRANGER, 1, (double[]){0.4}};
-    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_MAPK, &stranger, &rows, &err), &err);
+    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_MAPK, &stranger, STK_POOL_MEAN, &rows, &err), &err);
     CHECK_NEAR(oof.metric, 0.25, 1e-9); /* the stranger of the second row is second */
     stk_oof_free(&oof);
 }
@@ -223,7 +294,7 @@ static void out_of_fold_rows_are_not_written_late(void) {
     REQUIRE_OK(stk_oof_open(&oof, &d, &err), &err);
     CHECK_NEAR(stk_oof_write_seconds(&oof, 0), 0, 0);
     static const double probs[] = {0.5, 0.25, 0.25, 0, 1, 0};
-    stk_oof_add(&oof, 0, (const size_t[]){3, 4}, 2, probs, (const bool[]){true, true});
+    add_fold(&oof, 0, (const size_t[]){3, 4}, 2, probs, (const bool[]){true, true});
     oof.number_s = 2;
     CHECK_NEAR(stk_oof_write_seconds(&oof, 1), 3 * 3 * 2, 1e-12);
     CHECK_INT(stk_oof_write(&oof, "oof_late.csv", (stk_halt){yes, NULL}, &err), STK_ERR_STOPPED);
@@ -237,14 +308,58 @@ static void out_of_fold_rows_are_not_written_late(void) {
     stk_oof_free(&oof);
 }
 
+/* Of very many classes the likeliest are kept, and each sample's own: scores are those of all. */
+static void very_many_classes_are_scored(void) {
+    enum { CLASSES = 40000, ROWS = 1000, JUDGED = 3 };
+    static stk_sample many[ROWS];
+    static const char *names[CLASSES];
+    static double row[CLASSES];
+    stk_error err = {0};
+    stk_oof oof = {0};
+    stk_predictions probs;
+    size_t rows = 0;
+    stk_dataset d = {.task = STK_TASK_SINGLE,
+                     .answer = {.kind = STK_ANSWER_LABEL},
+                     .classes = names,
+                     .class_count = CLASSES,
+                     .train = {.items = many, .count = ROWS}};
+    REQUIRE_OK(stk_oof_open(&oof, &d, &err), &err);
+    CHECK(oof.probs.kept > 0);
+    REQUIRE_OK(stk_predictions_open(&probs, JUDGED, CLASSES, oof.probs.kept, &err), &err);
+    double loss = 0;
+    for (int i = 0; i < JUDGED; i++) {
+        many[i].label = i == 0 ? 0 : CLASSES - i; /* first the likeliest, then unlikely ones */
+        for (int c = 0; c < CLASSES; c++) {
+            row[c] = pow(0.5, c / 10 + 1) / 10;
+        }
+        row[CLASSES - 1] = row[CLASSES - 2] = 1e-9;
+        loss -= log(row[many[i].label]) / JUDGED;
+        stk_predictions_set(&probs, (size_t)i, row, many[i].label);
+    }
+    stk_oof_add(&oof, 0, (const size_t[]){0, 1, 2}, JUDGED, &probs,
+                (const bool[]){true, true, true});
+    static const stk_label_rule plain = {STK_LABEL_LIKELIEST, 0, NULL};
+    REQUIRE_OK(stk_oof_score(&oof, STK_METRIC_LOGLOSS, &plain, STK_POOL_MEAN, &rows, &err), &err);
+    CHECK_INT(rows, JUDGED);
+    CHECK_NEAR(oof.metric, loss, 1e-3);
+    CHECK_NEAR(stk_oof_write_seconds(&oof, 100), 0, 0);
+    REQUIRE_OK(stk_oof_write(&oof, "oof_many.csv", (stk_halt){0}, &err), &err);
+    CHECK(!stk_path_is_file("oof_many.csv"));
+    stk_predictions_free(&probs);
+    stk_oof_free(&oof);
+}
+
 static const check_test tests[] = {
     TEST(priors_are_scored),
+    TEST(means_are_scored_by_the_loss),
     TEST(who_beats_the_prior),
+    TEST(a_metric_that_is_plainly_better_is_enough),
     TEST(labels_out_of_fold_are_scored),
     TEST(numbers_out_of_fold_are_scored),
     TEST(ranked_lists_out_of_fold_are_scored),
     TEST(what_is_out_of_fold_is_scored),
     TEST(out_of_fold_rows_are_not_written_late),
+    TEST(very_many_classes_are_scored),
 };
 
 CHECK_MAIN(tests)

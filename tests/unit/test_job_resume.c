@@ -228,7 +228,7 @@ static void best_weights_of_another_fold_stay_away(void) {
     size_t other_size = 0;
     snprintf(dir, sizeof dir, "%s/run", check_folder());
     memset(&story, 0, sizeof story);
-    train(&story, shared_data(), dir, "epochs=1 folds=2", (stk_run){0});
+    train(&story, shared_data(), dir, "epochs=1 folds=2 class_means=no", (stk_run){0});
     REQUIRE_OK(story.status, &story.err);
     char *mine = slurp(dir, "weights/fold1/best.safetensors", &size);
     char *table = slurp(dir, "validation.csv", NULL);
@@ -248,6 +248,28 @@ static void best_weights_of_another_fold_stay_away(void) {
     stk_mem_free(after);
     stk_mem_free(other);
     stk_mem_free(table);
+    stk_mem_free(mine);
+}
+
+/* Class means joined the best weights after the last state was saved: a resume finds the weights
+ * that the state knows, and lets the means join them again, once. */
+static void class_means_join_again(void) {
+    size_t size = 0;
+    size_t size_after = 0;
+    snprintf(dir, sizeof dir, "%s/run", check_folder());
+    memset(&story, 0, sizeof story);
+    train(&story, shared_data(), dir, "epochs=1 folds=2", (stk_run){0});
+    REQUIRE_OK(story.status, &story.err);
+    char *mine = slurp(dir, "weights/fold1/best.safetensors", &size);
+    REQUIRE(mine != NULL && has_file(dir, "state/best.safetensors")); /* they joined */
+    discard("summary.json");
+    resume("");
+    REQUIRE_OK(story.status, &story.err);
+    CHECK_STR(story.outcome.status, "complete");
+    char *after = slurp(dir, "weights/fold1/best.safetensors", &size_after);
+    REQUIRE(after != NULL);
+    CHECK(size_after == size && memcmp(mine, after, size) == 0);
+    stk_mem_free(after);
     stk_mem_free(mine);
 }
 
@@ -564,6 +586,7 @@ static const check_test tests[] = {
     TEST(fold_must_be_one_of_the_run),
     TEST(lost_best_weights_are_made_up_for),
     TEST(best_weights_of_another_fold_stay_away),
+    TEST(class_means_join_again),
     TEST(stopped_before_a_plan_is_taken_up),
     TEST(impossible_numbers_are_refused),
     TEST(options_must_be_those_of_the_state),

@@ -269,8 +269,52 @@ static void a_batch_larger_than_the_set_is_the_set(void) {
     CHECK_INT(s.images, 2);
 }
 
+/* A picture of the size of the square, with noise that no scaling would leave alone. */
+static void unscaled_pictures_come_as_they_are(void) {
+    const char *folder = check_folder();
+    char path[400];
+    stk_error err = {0};
+    stk_image image = {0};
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    must(stk_image_new(&image, 24, 16, &err), &err);
+    stk_rng rng = stk_rng_make(4, STK_RNG_TEST, 0, 0);
+    for (int i = 0; i < 24 * 16 * 3; i++) {
+        image.pixels[i] = (uint8_t)stk_rng_below(&rng, 256);
+    }
+    must(stk_image_encode_png(&image, &bytes, &size, &err), &err);
+    snprintf(path, sizeof path, "%s/a.png", folder);
+    must(stk_file_write(path, bytes, size, &err), &err);
+    for (int train = 0; train < 2; train++) {
+        const setting none[] = {
+            {"resize", "none"}, {"train-transform", train ? "yes" : "no"}, {"flip", "no"}};
+        stk_loader *loader = NULL;
+        const stk_batch *batch = NULL;
+        stk_options *options = options_for(folder, none, 3);
+        must(stk_loader_open(&loader, options, &err), &err);
+        must(stk_loader_next(loader, &batch, &err), &err);
+        REQUIRE(batch != NULL && batch->count == 1);
+        bool found = false; /* one of the two windows of the grid, row by row */
+        for (int x = 0; x <= 8; x += 8) {
+            bool same = true;
+            for (size_t y = 0; y < 16; y++) {
+                same = same && memcmp(batch->images + y * 48,
+                                      image.pixels + (y * 24 + (size_t)x) * 3, 48) == 0;
+            }
+            found = found || same;
+        }
+        CHECK(found);
+        stk_loader_release(loader, batch);
+        stk_loader_close(loader);
+        stk_options_free(options);
+    }
+    stk_mem_free(bytes);
+    stk_image_free(&image);
+}
+
 static const check_test tests[] = {
     TEST(class_folders),
+    TEST(unscaled_pictures_come_as_they_are),
     TEST(splits_are_parts),
     TEST(a_folder_without_classes_gives_all_its_pictures),
     TEST(wrong_labels_are_an_error),

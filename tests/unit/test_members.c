@@ -1,6 +1,7 @@
 /* test_members.c - which models of run folders form the ensemble, and in which order they know the
  * classes. */
 #include "check.h"
+#include "full_rows.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -229,9 +230,10 @@ static void classes_are_arranged(void) {
     static const double expected[] = {0.3, 0.2, 0.5, 0.7, 0.2, 0.1};
     REQUIRE_OK(find(&v, "one turned", STK_VOTE_EQUAL, &t, &err), &err);
     CHECK(v.items[0].order == NULL && v.items[1].order != NULL);
-    REQUIRE_OK(stk_member_arrange(&v.items[1], said, 2, &err), &err);
+    stk_predictions rows = full_rows(said, 2, 3);
+    REQUIRE_OK(stk_member_arrange(&v.items[1], &rows, &err), &err);
     CHECK(memcmp(said, expected, sizeof said) == 0);
-    REQUIRE_OK(stk_member_arrange(&v.items[0], said, 2, &err), &err);
+    REQUIRE_OK(stk_member_arrange(&v.items[0], &rows, &err), &err);
     CHECK(memcmp(said, expected, sizeof said) == 0);
     stk_members_free(&v);
 }

@@ -29,6 +29,18 @@ static void phrases_of_every_metric(void) {
         {STK_TASK_SINGLE, "Entries are evaluated with the macro F1 score.", "macro_f1"},
         {STK_TASK_SINGLE, "macro-averaged F1 decides", "macro_f1"},
         {STK_TASK_SINGLE, "The F1 score (macro averaged) decides.", "macro_f1"},
+        {STK_TASK_SINGLE, "Score: average of the per-class F1 (macro-averaged).", "macro_f1"},
+        {STK_TASK_SINGLE, "macro-averaged F1", "macro_f1"},
+        {STK_TASK_MULTILABEL, "the mean per-class F1 over all frogs", "macro_f1"},
+        {STK_TASK_MULTILABEL, "F1 (macro-averaged)", "macro_f1"},
+        {STK_TASK_MULTILABEL, "F1-macro", "macro_f1"},
+        {STK_TASK_MULTILABEL, "macro F1-score", "macro_f1"},
+        {STK_TASK_MULTILABEL, "a macro averaged F-score", "macro_f1"},
+        {STK_TASK_MULTILABEL, "F1 score, macro", "macro_f1"},
+        {STK_TASK_MULTILABEL, "the average of the F1 scores of each class", "macro_f1"},
+        {STK_TASK_MULTILABEL, "class-wise F1", "macro_f1"},
+        {STK_TASK_SINGLE, "F1 (micro-averaged)", "micro_f1"},
+        {STK_TASK_SINGLE, "Each class has an F1 tractor.", "auto"},
         {STK_TASK_MULTILABEL, "The metric of this challenge is Mean F1-Score.", "micro_f1"},
         {STK_TASK_MULTILABEL, "Evaluated with the micro averaged F1 score.", "micro_f1"},
         {STK_TASK_MULTILABEL, "The mean F1 over all samples decides.", "samples_f1"},
@@ -133,6 +145,9 @@ static void denied_metrics_do_not_count(void) {
         "auc");
     CHECK_STR(name_in("Note log loss is the metric.", STK_TASK_BINARY), "logloss");
     CHECK_STR(name_in("This is not scored by log loss.", STK_TASK_BINARY), "auto");
+    CHECK_STR(name_in("Not the per-class F1 counts, but the log loss.", STK_TASK_SINGLE),
+              "logloss");
+    CHECK_STR(name_in("It is not F1 (macro-averaged).", STK_TASK_SINGLE), "auto");
 }
 
 static void odd_texts(void) {

@@ -34,14 +34,40 @@ static void names_are_those_of_the_option(void) {
     stk_str_free(&names);
 }
 
+static void tasks_are_found_by_name(void) {
+    for (int task = STK_TASK_AUTO; task <= STK_TASK_RANKING; task++) {
+        CHECK_INT(stk_task_named(stk_task_name((stk_task)task)), task);
+    }
+    CHECK_INT(stk_task_named(NULL), STK_TASK_AUTO);
+    CHECK_INT(stk_task_named("Binary"), STK_TASK_AUTO);
+}
+
 static void defaults_rate_their_tasks(void) {
     for (int task = STK_TASK_AUTO; task <= STK_TASK_RANKING; task++) {
-        stk_metric metric = stk_metric_default((stk_task)task);
-        CHECK(metric != STK_METRIC_AUTO && stk_metric_rates(metric, (stk_task)task));
+        for (int kind = 0; kind < STK_ANSWER_KINDS; kind++) {
+            stk_metric metric = stk_metric_default((stk_task)task, (stk_answer_kind)kind);
+            CHECK(metric != STK_METRIC_AUTO && stk_metric_rates(metric, (stk_task)task));
+        }
         CHECK(stk_metric_rates(STK_METRIC_AUTO, (stk_task)task));
     }
-    CHECK_INT(stk_metric_default(STK_TASK_AUTO), STK_METRIC_ACC1);
-    CHECK_INT(stk_metric_default(STK_TASK_RANKING), STK_METRIC_MAPK);
+    static const struct {
+        stk_task task;
+        stk_answer_kind answer;
+        stk_metric metric;
+    } cases[] = {
+        {STK_TASK_AUTO, STK_ANSWER_LABEL, STK_METRIC_ACC1},
+        {STK_TASK_SINGLE, STK_ANSWER_LABEL, STK_METRIC_ACC1},
+        {STK_TASK_SINGLE, STK_ANSWER_PROBABILITIES, STK_METRIC_LOGLOSS},
+        {STK_TASK_BINARY, STK_ANSWER_LABEL, STK_METRIC_ACC1},
+        {STK_TASK_BINARY, STK_ANSWER_POSITIVE, STK_METRIC_AUC},
+        {STK_TASK_BINARY, STK_ANSWER_PROBABILITIES, STK_METRIC_LOGLOSS},
+        {STK_TASK_MULTILABEL, STK_ANSWER_SCORES, STK_METRIC_AUC_MACRO},
+        {STK_TASK_MULTILABEL, STK_ANSWER_LIST, STK_METRIC_MICRO_F1},
+        {STK_TASK_RANKING, STK_ANSWER_RANKED, STK_METRIC_MAPK},
+    };
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        CHECK_INT(stk_metric_default(cases[i].task, cases[i].answer), cases[i].metric);
+    }
 }
 
 static void others_are_refused(void) {
@@ -312,6 +338,7 @@ static void kept_samples_are_rated(void) {
 
 static const check_test tests[] = {
     TEST(names_are_those_of_the_option),
+    TEST(tasks_are_found_by_name),
     TEST(defaults_rate_their_tasks),
     TEST(others_are_refused),
     TEST(less_is_better_for_losses),

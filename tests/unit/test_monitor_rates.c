@@ -144,6 +144,10 @@ static void staging_makes_pictures_smaller_and_near(void) {
     CHECK_NEAR(staged.source_px, 256 * 256 * 4 / 3.0, 1e-6);
     CHECK_NEAR(staged.decode, 181.25 * 2.734022, 1e-3); /* 3.515625 to the power of 0.8 */
     CHECK(stk_rates_shrinks(&r, 479));
+    r.native = true; /* their pixels count */
+    CHECK(!stk_rates_shrinks(&r, 479));
+    CHECK_NEAR(stk_rates_staged(&r, 256).decode, 181.25, 1e-9);
+    r.native = false;
     CHECK(!stk_rates_shrinks(&r, 480)); /* as they are */
     CHECK(!stk_rates_shrinks(&r, 481)); /* never larger */
     staged = stk_rates_staged(&r, 600);

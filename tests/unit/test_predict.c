@@ -7,6 +7,7 @@
  */
 #include "check.h"
 #include "first_values.h"
+#include "full_rows.h"
 #include "image_files.h"
 #include "simulated_clock.h"
 #include "small_pictures.h"
@@ -14,8 +15,6 @@
 #include "backend/cpu/device.h"
 #include "base/error.h"
 #include "metrics/probabilities.h"
-#include "predict/ensemble.h"
-#include "predict/predict.h"
 #include "train/evaluate.h"
 
 #define SIZE 12
@@ -35,21 +34,21 @@ static void ballot_averages(void) {
     static const double b[] = {0.4, 0.6, 0.0, 1.0, 0.5, 0.5};
     static const bool all[] = {true, true, true};
     static const bool some[] = {true, false, true};
-    REQUIRE_OK(stk_ensemble_open(&ensemble, 3, 2, &err), &err);
-    stk_ensemble_add(&ensemble, a, all, &none, 1);
-    const double *probs = stk_ensemble_average(&ensemble);
+    REQUIRE_OK(stk_ensemble_open(&ensemble, 3, 2, 0, &err), &err);
+    add_member(&ensemble, a, all, &none, 1);
+    const double *probs = averages_of(&ensemble);
     for (size_t i = 0; i < 6; i++) {
         CHECK_NEAR(probs[i], a[i], 0); /* one model's word is passed on unchanged */
     }
-    stk_ensemble_add(&ensemble, b, some, &none, 1);
-    probs = stk_ensemble_average(&ensemble);
+    add_member(&ensemble, b, some, &none, 1);
+    probs = averages_of(&ensemble);
     CHECK_NEAR(probs[0], 0.3, 1e-15);
     CHECK_NEAR(probs[1], 0.7, 1e-15);
     CHECK_NEAR(probs[2], 0.6, 0); /* the second model did not predict this row */
     CHECK_NEAR(probs[5], 0.3, 1e-15);
     CHECK_INT(ensemble.models, 2);
     CHECK_NEAR(ensemble.weights[1], 1, 0);
-    CHECK(stk_ensemble_average(&ensemble)[0] == probs[0]); /* counting changes nothing */
+    CHECK(averages_of(&ensemble)[0] == probs[0]); /* counting changes nothing */
     stk_ensemble_free(&ensemble);
     stk_ensemble_free(&ensemble);
 }
@@ -59,19 +58,19 @@ static void ballot_priors(void) {
     stk_ensemble ensemble;
     static const double said[] = {1, 0, 0, 1, 0, 0, 1, 0, 0};
     static const bool have[] = {false, true, false};
-    REQUIRE_OK(stk_ensemble_open(&ensemble, 3, 3, &err), &err);
+    REQUIRE_OK(stk_ensemble_open(&ensemble, 3, 3, 0, &err), &err);
     for (size_t i = 0; i < 9; i++) {
-        CHECK_NEAR(stk_ensemble_average(&ensemble)[i], 1.0 / 3, 1e-15);
+        CHECK_NEAR(averages_of(&ensemble)[i], 1.0 / 3, 1e-15);
     }
     ensemble.priors[0] = 0.5;
     ensemble.priors[1] = 0.3;
     ensemble.priors[2] = 0.2;
-    stk_ensemble_add(&ensemble, said, (const bool[]){false, false, false}, &none, 1);
+    add_member(&ensemble, said, (const bool[]){false, false, false}, &none, 1);
     CHECK_INT(ensemble.models, 0); /* it has said nothing */
-    CHECK_NEAR(stk_ensemble_average(&ensemble)[0], 0.5, 0);
-    stk_ensemble_add(&ensemble, said, have, &none, 1);
+    CHECK_NEAR(averages_of(&ensemble)[0], 0.5, 0);
+    add_member(&ensemble, said, have, &none, 1);
     CHECK_INT(ensemble.models, 1);
-    const double *probs = stk_ensemble_average(&ensemble);
+    const double *probs = averages_of(&ensemble);
     CHECK_NEAR(probs[1], 0.3, 0);
     CHECK_NEAR(probs[3], 1, 0);
     CHECK_NEAR(probs[4], 0, 0);
@@ -86,7 +85,7 @@ static void ballot_with_early_predictions(void) {
     stk_ensemble ensemble;
     stk_calibration ruled = {.temperature = 1, .pictures = 1000, .plain_score = 0.2, .score = 0.9};
     double numbers[2] = {1, 50};
-    REQUIRE_OK(stk_ensemble_open(&ensemble, 3, 2, &err), &err);
+    REQUIRE_OK(stk_ensemble_open(&ensemble, 3, 2, 0, &err), &err);
     for (int again = 0; again < 2; again++) { /* the later ones replace the earlier ones */
         double *early = stk_mem_new(6, sizeof *early);
         bool *have = stk_mem_new(3, sizeof *have);
@@ -95,16 +94,17 @@ static void ballot_with_early_predictions(void) {
         }
         have[0] = have[1] = true;
         ruled.rule = (stk_label_rule){STK_LABEL_WEIGHTS, 2, numbers};
-        REQUIRE_OK(stk_ensemble_set_early(&ensemble, early, have, &ruled, &err), &err);
+        stk_predictions rows = full_rows(early, 3, 2);
+        REQUIRE_OK(stk_ensemble_set_early(&ensemble, &rows, have, &ruled, &err), &err);
     }
-    const double *probs = stk_ensemble_average(&ensemble);
+    const double *probs = averages_of(&ensemble);
     CHECK_INT(ensemble.models, 0);
     CHECK_NEAR(probs[0], 0.2, 0);
     CHECK_NEAR(probs[3], 0.5, 0);
     CHECK_NEAR(probs[4], 0.5, 0); /* the priors */
     CHECK_INT(stk_ensemble_rule(&ensemble)->kind, STK_LABEL_WEIGHTS);
-    stk_ensemble_add(&ensemble, member, (const bool[]){true, false, false}, &none, 1);
-    probs = stk_ensemble_average(&ensemble);
+    add_member(&ensemble, member, (const bool[]){true, false, false}, &none, 1);
+    probs = averages_of(&ensemble);
     CHECK_INT(ensemble.models, 1);
     CHECK_NEAR(probs[0], 0.7, 0);
     CHECK_NEAR(probs[3], 0.5, 0);
@@ -116,16 +116,16 @@ static void ballot_with_early_predictions(void) {
 static void ballot_without_rows_or_memory(void) {
     stk_error err = {0};
     stk_ensemble ensemble;
-    REQUIRE_OK(stk_ensemble_open(&ensemble, 0, 3, &err), &err);
-    stk_ensemble_add(&ensemble, NULL, NULL, &none, 1);
-    CHECK(stk_ensemble_average(&ensemble) != NULL);
+    REQUIRE_OK(stk_ensemble_open(&ensemble, 0, 3, 0, &err), &err);
+    add_member(&ensemble, NULL, NULL, &none, 1);
+    CHECK(averages_of(&ensemble) != NULL);
     stk_ensemble_free(&ensemble);
-    for (int64_t n = 0; n < 4; n++) {
+    for (int64_t n = 0; n < 6; n++) {
         stk_error failure = {0};
         stk_mem_fail_after(n);
-        CHECK_INT(stk_ensemble_open(&ensemble, 4, 3, &failure), STK_ERR_MEMORY);
+        CHECK_INT(stk_ensemble_open(&ensemble, 4, 3, 0, &failure), STK_ERR_MEMORY);
         stk_mem_fail_after(-1);
-        CHECK(ensemble.sum == NULL && ensemble.priors == NULL);
+        CHECK(ensemble.sum.all == NULL && ensemble.priors == NULL);
     }
 }
 
@@ -136,10 +136,10 @@ static void ballot_weighs(void) {
     static const double b[] = {0.8, 0.2, 0.1, 0.9};
     static const bool all[] = {true, true};
     static const bool second[] = {false, true};
-    REQUIRE_OK(stk_ensemble_open(&ensemble, 2, 2, &err), &err);
-    stk_ensemble_add(&ensemble, a, second, &none, 1);
-    stk_ensemble_add(&ensemble, b, all, &none, 3);
-    const double *probs = stk_ensemble_average(&ensemble);
+    REQUIRE_OK(stk_ensemble_open(&ensemble, 2, 2, 0, &err), &err);
+    add_member(&ensemble, a, second, &none, 1);
+    add_member(&ensemble, b, all, &none, 3);
+    const double *probs = averages_of(&ensemble);
     CHECK_NEAR(probs[0], 0.8, 1e-15); /* alone its weight makes no difference */
     CHECK_NEAR(probs[2], (0.6 + 3 * 0.1) / 4, 1e-15);
     CHECK_NEAR(probs[3], (0.4 + 3 * 0.9) / 4, 1e-15);
@@ -308,7 +308,7 @@ static void samples_equal_inference_by_hand(void) {
     stk_compile_config config = {.batch = 1};
     static model m;
     open_model(&m);
-    REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
+    REQUIRE_OK(predict_into(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
     CHECK(m.predicted.done);
     REQUIRE_OK(stk_cpu_backend.compile(&exec, m.state, &config, &err), &err);
     for (size_t row = 0; row < ROWS; row++) {
@@ -333,10 +333,10 @@ static void temperature_divides_logits(void) {
     static model m;
     static double plain[ROWS * CLASSES];
     open_model(&m);
-    REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
+    REQUIRE_OK(predict_into(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
     memcpy(plain, m.probs, sizeof plain);
     m.prediction.temperature = 0.5;
-    REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
+    REQUIRE_OK(predict_into(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
     for (size_t row = 0; row < ROWS; row++) {
         double sum = 0;
         for (size_t c = 0; c < CLASSES; c++) {
@@ -359,7 +359,7 @@ static void same_bits_again(void) {
         open_model(&m);
         m.prediction.data.sizing.workers = workers[i];
         m.prediction.data.sizing.slots = 2 + (int)i;
-        REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
+        REQUIRE_OK(predict_into(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
         hashes[i] = hash_bytes(HASH_START, m.probs, sizeof m.probs);
         close_model(&m);
     }
@@ -376,7 +376,7 @@ static void missing_and_bad_rows_are_left_alone(void) {
     samples[70].path = "text.jpg";
     samples[ROWS - 1].path = "not-there.jpg";
     m.prediction.data.samples = samples;
-    REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
+    REQUIRE_OK(predict_into(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
     CHECK(m.predicted.done); /* all was looked at */
     for (size_t row = 0; row < ROWS; row++) {
         bool bad = row == 0 || row == 70 || row == ROWS - 1;
@@ -395,7 +395,7 @@ static void halt_after_batches(const stk_backend *backend, size_t batch, int all
     m.prediction.backend = backend;
     m.batches_allowed = allowed;
     clocks_hold();
-    stk_status status = stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err);
+    stk_status status = predict_into(&m.prediction, m.probs, m.have, &m.predicted, &err);
     clocks_release();
     REQUIRE_OK(status, &err);
     size_t rows = (size_t)allowed * batch;
@@ -444,7 +444,7 @@ static void slow_pictures_do_not_hold_up_others(void) {
     samples[SLOW_ROW].path = "slow.png";
     m.prediction.data.samples = samples;
     m.prediction.data.halt = (stk_halt){others_are_there, &m};
-    REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
+    REQUIRE_OK(predict_into(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
     CHECK(!m.predicted.done);
     for (size_t row = 0; row < ROWS; row++) {
         CHECK_INT(is_untouched(&m, row), row == SLOW_ROW);
@@ -480,7 +480,7 @@ static void slow_pictures_can_be_given_up(void) {
     memcpy(samples, m.pictures.samples, sizeof samples);
     samples[SLOW_ROW].path = "slow.png";
     stk_evaluation evaluation = {.backend = &stk_cpu_backend,
-                                 .classes = CLASSES,
+                                 .answers = CLASSES,
                                  .data = m.prediction.data,
                                  .final_limit_ns = 100000000,
                                  .on_batch = note_entries,
@@ -520,7 +520,7 @@ static void slow_pictures_come_last(void) {
     m.prediction.data.samples = samples;
     m.prediction.data.indices = indices;
     m.prediction.views = 2;
-    REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
+    REQUIRE_OK(predict_into(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
     CHECK(m.predicted.done && m.predicted.views == 2);
     REQUIRE_OK(stk_cpu_backend.compile(&exec, m.state, &config, &err), &err);
     m.pictures.samples = samples;
@@ -584,7 +584,7 @@ static void views_are_averaged(void) {
         open_model(&m);
         m.prediction.views = views[i];
         m.prediction.data.count = STK_PREDICT_BATCH + 3;
-        REQUIRE_OK(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
+        REQUIRE_OK(predict_into(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
         CHECK(m.predicted.done && m.predicted.pass_s >= 0);
         CHECK_INT(m.predicted.views, views[i]);
         REQUIRE_OK(stk_cpu_backend.compile(&exec, m.state, &config, &err), &err);
@@ -615,7 +615,7 @@ static uint64_t hash_of(int views, int wanted) {
     m.prediction.wants_view = wants_view;
     m.prediction.user = &m;
     m.views_wanted = wanted;
-    must(stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
+    must(predict_into(&m.prediction, m.probs, m.have, &m.predicted, &err), &err);
     int made = views > wanted ? wanted : views > 1 ? views : 1;
     CHECK_INT(m.predicted.views, made);
     CHECK_INT(m.predicted.done, views <= made);
@@ -644,8 +644,8 @@ static void halting_in_a_later_view(void) {
         models[i]->prediction.views = i == 0 ? 1 : 2;
         models[i]->batches_allowed = i == 2 ? BATCHES + 1 : -1;
         clocks_hold();
-        stk_status status = stk_predict_samples(&models[i]->prediction, models[i]->probs,
-                                                models[i]->have, &models[i]->predicted, &err);
+        stk_status status = predict_into(&models[i]->prediction, models[i]->probs, models[i]->have,
+                                         &models[i]->predicted, &err);
         clocks_release();
         REQUIRE_OK(status, &err);
     }
@@ -671,7 +671,7 @@ static void samples_without_memory(void) {
     for (int64_t n = 0; n < 2000 && status != STK_OK; n++) {
         stk_error err = {0};
         stk_mem_fail_after(n);
-        status = stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err);
+        status = predict_into(&m.prediction, m.probs, m.have, &m.predicted, &err);
         stk_mem_fail_after(-1);
         failures += status != STK_OK;
         CHECK(status == STK_OK || status == STK_ERR_MEMORY);
@@ -737,8 +737,7 @@ static void memory_for_fewer_pictures(void) {
         stk_error err = {0};
         open_model(m);
         m->prediction.views = views;
-        REQUIRE_OK(stk_predict_samples(&m->prediction, m->probs, m->have, &m->predicted, &err),
-                   &err);
+        REQUIRE_OK(predict_into(&m->prediction, m->probs, m->have, &m->predicted, &err), &err);
         CHECK_INT(m->predicted.batch, STK_PREDICT_BATCH);
     }
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -753,7 +752,7 @@ static void memory_for_fewer_pictures(void) {
         batches_left = cases[i].batches;
         compiles = 0;
         decided[0] = '\0';
-        stk_status status = stk_predict_samples(&m.prediction, m.probs, m.have, &m.predicted, &err);
+        stk_status status = predict_into(&m.prediction, m.probs, m.have, &m.predicted, &err);
         CHECK_INT(status, cases[i].status);
         CHECK_INT(m.predicted.done, status == STK_OK);
         CHECK_INT(m.predicted.batch, cases[i].used);
@@ -781,8 +780,7 @@ static void an_executable_that_is_given(void) {
     scarce.infer = scarce_infer;
     compiles = 0;
     open_model(&own);
-    REQUIRE_OK(stk_predict_samples(&own.prediction, own.probs, own.have, &own.predicted, &err),
-               &err);
+    REQUIRE_OK(predict_into(&own.prediction, own.probs, own.have, &own.predicted, &err), &err);
     for (int lacking = 1; lacking >= 0; lacking--) { /* in the second batch, or nowhere */
         open_model(&given);
         REQUIRE_OK(stk_cpu_backend.compile(&exec, given.state,
@@ -792,8 +790,8 @@ static void an_executable_that_is_given(void) {
         given.prediction.exec = exec;
         batches_left = lacking ? 1 : -1;
         for (int again = lacking; again < 2; again++) {
-            stk_status status = stk_predict_samples(&given.prediction, given.probs, given.have,
-                                                    &given.predicted, &err);
+            stk_status status =
+                predict_into(&given.prediction, given.probs, given.have, &given.predicted, &err);
             CHECK_INT(status, lacking ? STK_ERR_MEMORY : STK_OK);
             CHECK_INT(given.predicted.batch, STK_PREDICT_BATCH);
         }

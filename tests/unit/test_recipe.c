@@ -1,12 +1,14 @@
 /* test_recipe.c - what Stoker chooses by itself, and that it says so. */
 #include "check.h"
 
+#include "base/error.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "job/recipe/job_options.h"
 #include "job/recipe/model_search.h"
 #include "job/recipe/recipe.h"
 #include "job/recipe/recipe_lines.h"
+#include "job/recipe/recipe_sizes.h"
 #include "weights/pretrained.h"
 
 typedef struct setting {
@@ -53,6 +55,8 @@ static uint64_t no_need(void *user, size_t batch) {
 static stk_opened_device opened;
 static stk_str line;
 static size_t test_pictures; /* of the next recipes */
+static bool versions;        /* their data set has versions of the same pictures */
+static int side;             /* of its pictures, where they are not scaled */
 
 /* A recipe by the rules, as prepare.c makes it; close_recipe() frees what comes with it. */
 static stk_status make_recipe(stk_recipe *recipe, stk_options *options, size_t train_count) {
@@ -65,9 +69,13 @@ static stk_status make_recipe(stk_recipe *recipe, stk_options *options, size_t t
     stk_model_source source = {.weights = stk_pretrained_wanted(job->pretrained, name)};
     static const stk_events nobody = {0};
     stk_model_search named = {0};
-    stk_status status = stk_model_find(name, &source.model, &error);
+    stk_status status = stk_recipe_choose_resize(recipe, options, versions, &error);
+    if (status == STK_OK && recipe->native) {
+        stk_recipe_take_side(recipe, side, stk_recipe_is_to_fit(options));
+    }
+    STK_THEN(status, stk_model_find(name, &source.model, &error));
     if (status == STK_OK && job->model != NULL) {
-        status = stk_model_search_find(&named, options, 2, &nobody, &error);
+        status = stk_model_search_find(&named, recipe, options, 2, &nobody, &error);
         source = named.candidates[0];
     }
     if (status == STK_OK) {
@@ -420,6 +428,88 @@ static void sizes_of_evaluation(void) {
     }
 }
 
+/* Windows of native pixels: when, how large, and with which crops. `side` 0: pictures are scaled.
+ */
+static void windows_of_native_pixels(void) {
+    static const struct {
+        setting settings[MOST_SETTINGS];
+        bool versions;
+        int side, img_size, eval_size;
+        double crop_scale;
+        const char *resize;
+    } cases[] = {
+        {{{"model", "resnet18"}}, false, 0, 224, 224, 0.7, "scale"},
+        {{{"model", "resnet18"}}, true, 128, 128, 128, 1, "none"},
+        {{{"model", "resnet18"}}, true, 512, 256, 256, 1, "none"},
+        {{{"model", "convnet_s"}}, true, 100, 100, 100, 1, "none"},
+        {{{"model", "resnet18"}, {"budget", "1m"}}, true, 512, 512, 512, 1, "none"},
+        {{{"model", "resnet18"}, {"budget", "1m"}}, true, 3000, 512, 512, 1, "none"},
+        {{{"model", "resnet18"}, {"budget", "1m"}}, true, 5, 32, 32, 1, "none"},
+        {{{"model", "resnet18"}, {"budget", "1m"}}, false, 0, 224, 224, 0.7, "scale"},
+        {{{"model", "resnet18"}, {"img-size", "96"}}, true, 128, 96, 96, 1, "none"},
+        {{{"model", "resnet18"}, {"resize", "scale"}}, true, 0, 224, 224, 0.7, "scale"},
+        {{{"model", "resnet18"}, {"crop-scale", "0.5"}}, true, 0, 224, 224, 0.5, "scale"},
+        {{{"model", "resnet18"}, {"crop-scale", "1"}}, true, 128, 128, 128, 1, "none"},
+        {{{"model", "resnet18"}, {"resize", "none"}}, false, 100, 100, 100, 1, "none"},
+        {{{"model", "efficientnet_b0"}, {"pretrained", "w"}}, true, 200, 200, 200, 1, "none"},
+    };
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        stk_options *options = options_of(cases[i].settings);
+        stk_recipe recipe;
+        versions = cases[i].versions;
+        side = cases[i].side;
+        REQUIRE_OK(make_recipe(&recipe, options, 480), &error);
+        if (recipe.native != (side > 0) || recipe.img_size != cases[i].img_size ||
+            recipe.eval_size != cases[i].eval_size) {
+            CHECK_FAIL("case %zu: native %d, %d px, validated at %d px", i, recipe.native,
+                       recipe.img_size, recipe.eval_size);
+        }
+        CHECK_NEAR(recipe.augment.crop_scale, cases[i].crop_scale, 1e-9);
+        CHECK_STR(stk_options_get(options, "resize"), cases[i].resize);
+        CHECK_INT(recipe.early_size, 0);
+        const stk_dataset none = {0};
+        stk_training_facts facts = stk_recipe_training_facts(&recipe, options, &none);
+        CHECK(facts.may_begin_small == (side == 0) || facts.img_size != recipe.img_size);
+        CHECK(!(recipe.native && facts.may_grow));
+        close_recipe();
+        stk_options_free(options);
+    }
+    versions = false;
+    side = 0;
+    static const setting both[MOST_SETTINGS] = {{"resize", "none"}, {"crop-scale", "0.5"}};
+    stk_options *options = options_of(both);
+    stk_recipe recipe;
+    CHECK_INT(make_recipe(&recipe, options, 480), STK_ERR_USAGE);
+    CHECK(strstr(error.message, "--resize none and --crop-scale 0.5") != NULL);
+    close_recipe();
+    stk_options_free(options);
+}
+
+/* The line of the recipe says why. */
+static void native_pixels_are_told(void) {
+    static const setting settings[][MOST_SETTINGS] = {{{"epochs", "2"}},
+                                                      {{"resize", "none"}, {"epochs", "2"}}};
+    static const char *const told[] = {
+        "sgd, native pixels: the classes are versions of the same pictures\n",
+        "sgd, native pixels\n"};
+    const stk_observer observer = {.decision = note_decision};
+    for (size_t i = 0; i < STK_COUNT(told); i++) {
+        stk_options *options = options_of(settings[i]);
+        stk_events events = {0};
+        stk_recipe recipe;
+        versions = true;
+        side = 64;
+        REQUIRE_OK(make_recipe(&recipe, options, 480), &error);
+        stk_events_add(&events, &observer);
+        stk_recipe_emit_row(&recipe, options, &events);
+        CHECK(strstr(decisions, told[i]) != NULL);
+        close_recipe();
+        stk_options_free(options);
+    }
+    versions = false;
+    side = 0;
+}
+
 /* Small pictures in the first half, as given; a size that is not smaller is none. */
 static void early_sizes(void) {
     static const struct {
@@ -634,6 +724,8 @@ static const check_test tests[] = {
     TEST(everything_auto),
     TEST(the_line_says_what_was_given),
     TEST(choices_with_reasons_are_told),
+    TEST(windows_of_native_pixels),
+    TEST(native_pixels_are_told),
     TEST(what_does_not_exist),
 };
 

@@ -39,7 +39,7 @@ static const char *const summary_keys[] = {
     "prefetch",      "device",
     "precision",     "bad_images",
     "verdict",       "submission",
-    "task",
+    "task",          "pool",
 };
 
 #define SUMMARY_KEYS (sizeof summary_keys / sizeof *summary_keys)

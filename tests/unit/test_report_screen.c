@@ -171,6 +171,30 @@ static void unknown_parts_of_the_start_are_left_out(void) {
     tear_down(&f);
 }
 
+static void outputs_are_called_by_their_task(void) {
+    static const struct {
+        const char *task;
+        int outputs;
+        const char *line;
+    } cases[] = {
+        {"regression", 1, "data: 9 training images, 1 number\n"},
+        {"regression", 3, "data: 9 training images, 3 numbers\n"},
+        {"multilabel", 9, "data: 9 training images, 9 labels\n"},
+        {"multilabel", 1, "data: 9 training images, 1 label\n"},
+        {"binary", 2, "data: 9 training images, 2 classes\n"},
+        {"unheard of", 1, "data: 9 training images, 1 class\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        fixture f;
+        set_up(&f, false, false, 0);
+        stk_event_start start = {
+            .train_images = 9, .classes = cases[i].outputs, .folds = -1, .task = cases[i].task};
+        stk_events_start(&f.events, &start);
+        CHECK_SHOWN(&f, cases[i].line);
+        tear_down(&f);
+    }
+}
+
 static void terminal_redraws_and_ends_with_validation(void) {
     fixture f;
     set_up(&f, true, false, 120);
@@ -672,6 +696,7 @@ static void lack_of_memory_can_be_told(void) {
 static const check_test tests[] = {
     TEST(start_names_choice_folder_and_data),
     TEST(unknown_parts_of_the_start_are_left_out),
+    TEST(outputs_are_called_by_their_task),
     TEST(terminal_redraws_and_ends_with_validation),
     TEST(terminal_redraws_ten_times_a_second),
     TEST(terminal_cuts_to_its_width),

@@ -204,6 +204,16 @@ static void shows_the_only_file_under_the_name_of_the_archive(void) {
     check_shown("sample.csv test.json/data/processed/other.json train.json ");
 }
 
+/* A sole archive holds the data set, perhaps in one folder, which has no name of a part. */
+static void looks_through_the_folder_around_a_data_set(void) {
+    begin();
+    WRITE_ZIP("download.zip", "pets-1.0/train/1.jpg", "pets-1.0/train.csv");
+    check_shown("train/1.jpg train.csv ");
+    begin();
+    WRITE_ZIP("pets.zip", "train/cat/1.jpg", "train/dog/1.jpg");
+    check_shown("train/cat/1.jpg train/dog/1.jpg ");
+}
+
 static void bson_is_shown_as_pictures_and_a_table(void) {
     static const char *const pictures[] = {"one", "two", NULL};
     stk_store *store;
@@ -634,6 +644,7 @@ static const check_test tests[] = {
     TEST(shows_members_in_a_folder_of_the_stem),
     TEST(shows_packed_tables_at_the_top),
     TEST(shows_the_only_file_under_the_name_of_the_archive),
+    TEST(looks_through_the_folder_around_a_data_set),
     TEST(bson_is_shown_as_pictures_and_a_table),
     TEST(made_files_have_a_folder_of_their_own),
     TEST(shows_a_single_archive_as_its_contents),

@@ -1,6 +1,7 @@
 /* test_submission.c - submissions with and without a sample file; the data sets are made by hand.
  */
 #include "check.h"
+#include "full_rows.h"
 
 #include <math.h>
 
@@ -12,11 +13,23 @@
 #include "base/text/csv.h"
 #include "predict/submission.h"
 
+/* Of every data set here. */
+#define MOST_ROWS 60000
+
 /* Probabilities of single classes; valid until the next call. */
 static const stk_answers *answers_of(const char *const *classes, int count, const double *probs) {
     static stk_answers answers;
+    static stk_ensemble ensemble;
+    static double weights[MOST_ROWS];
+    for (int i = 0; i < MOST_ROWS; i++) {
+        weights[i] = 1;
+    }
+    ensemble = (stk_ensemble){.rows = MOST_ROWS,
+                              .classes = (size_t)count,
+                              .sum = full_rows(probs, MOST_ROWS, (size_t)count),
+                              .weights = weights};
     answers = (stk_answers){
-        .classes = classes, .class_count = count, .task = STK_TASK_SINGLE, .probs = probs};
+        .classes = classes, .class_count = count, .task = STK_TASK_SINGLE, .ensemble = &ensemble};
     return &answers;
 }
 
@@ -69,16 +82,18 @@ static void give_rows(stk_dataset *d, stk_sample *samples, stk_row *of_samples, 
 }
 
 /* Writes and expects exactly this text. */
-static void expect_text(const stk_dataset *d, const char *const *classes, int class_count,
-                        const double *probs, const char *expected) {
+static void expect_answers(const stk_dataset *d, const stk_answers *answers, const char *expected) {
     char *data = NULL;
     size_t size;
-    REQUIRE_OK(
-        stk_submission_write_how(path, NULL, d, answers_of(classes, class_count, probs), &error),
-        &error);
+    REQUIRE_OK(stk_submission_write_how(path, NULL, d, answers, &error), &error);
     REQUIRE_OK(stk_file_read(path, 0, &data, &size, &error), &error);
     CHECK_STR(data, expected);
     stk_mem_free(data);
+}
+
+static void expect_text(const stk_dataset *d, const char *const *classes, int class_count,
+                        const double *probs, const char *expected) {
+    expect_answers(d, answers_of(classes, class_count, probs), expected);
 }
 
 static void without_a_sample_file(void) {
@@ -131,6 +146,37 @@ static void rule_names_labels(void) {
     stk_mem_free(data);
 }
 
+/* The pictures of a row are averaged, or the largest values count; what no model has read does
+ * not. */
+static void rows_pool_their_pictures(void) {
+    static const double probs[] = {0.5, 0.25, 0.25, 0.125, 0.125, 0.75, 0.125, 0.125, 0.75};
+    static stk_row rows_of_some[] = {{.id = "a", .count = 2}, {.id = "b", .first = 2, .count = 1}};
+    static double known[] = {1, 0, 1};
+    static const char *const expected[][2] = {
+        {"a,owl,0.3125,0.1875,0.5\n", "a,cat,0.5,0.25,0.25\n"},
+        {"a,owl,0.333333333,0.166666667,0.5\n", "a,cat,0.5,0.25,0.25\n"}};
+    stk_dataset d = make(NULL, 0, 0);
+    stk_sample samples[] = {rows[0], rows[0], rows[1]};
+    d.test = (stk_sample_list){samples, 3};
+    d.rows = rows_of_some;
+    for (int pool = 0; pool < STK_POOL_WAYS; pool++) {
+        for (int unread = 0; unread < 2; unread++) {
+            char *data = NULL;
+            size_t size;
+            stk_answers answers = *answers_of(pets, 3, probs);
+            answers.pool = (stk_pooling)pool;
+            stk_ensemble ensemble = *answers.ensemble;
+            ensemble.weights = unread == 1 ? known : ensemble.weights;
+            answers.ensemble = &ensemble;
+            REQUIRE_OK(stk_submission_write_how(path, NULL, &d, &answers, &error), &error);
+            REQUIRE_OK(stk_file_read(path, 0, &data, &size, &error), &error);
+            CHECK_CONTAINS(data, expected[pool][unread]);
+            CHECK_CONTAINS(data, "\nb,owl,0.125,0.125,0.75\n");
+            stk_mem_free(data);
+        }
+    }
+}
+
 static void columns_keep_their_order_and_spelling(void) {
     static const char *const header[] = {"owl", "ID", " Dog", "cat"};
     stk_dataset d = make(header, 4, 1);
@@ -159,6 +205,71 @@ static void classes_and_columns_that_differ(void) {
     CHECK_CONTAINS(warnings, "2 columns of the sample submission are no class");
     CHECK_CONTAINS(warnings, "first: cow");
     expect_text(&d, pets, 3, probs, "id,cow,owl,cat,emu\nb,0,0.5,0.5,0\n\"a,1\",0,0.5,0.5,0\n");
+}
+
+/* Classes without training pictures get what add-one smoothing gives them; rows sum to 1. */
+static void columns_of_unseen_classes(void) {
+    static const char *const header[] = {"id", "cow", "owl", "cat", "dog", "emu"};
+    static const double probs[] = {0.5, 0.25, 0.25, NAN, 1, 0};
+    stk_dataset d = make(header, 6, 0);
+    d.train.count = 5;
+    d.task = STK_TASK_SINGLE;
+    d.answer.kind = STK_ANSWER_PROBABILITIES;
+    REQUIRE_OK(stk_submission_check(&d, &events, &error), &error);
+    CHECK_CONTAINS(warnings, "(first: cow) and get 0.1 each in every row, as if each had one");
+    stk_answers answers = *answers_of(pets, 3, probs);
+    answers.pictures = 5;
+    expect_answers(&d, &answers,
+                   "id,cow,owl,cat,dog,emu\nb,0.1,0.2,0.4,0.2,0.1\n"
+                   "\"a,1\",0.1,0.266666667,0.266666667,0.266666667,0.1\n");
+    answers.pictures = 0; /* not known */
+    expect_answers(&d, &answers,
+                   "id,cow,owl,cat,dog,emu\nb,0,0.25,0.5,0.25,0\n"
+                   "\"a,1\",0,0.333333333,0.333333333,0.333333333,0\n");
+    warnings[0] = '\0';
+    d.task = STK_TASK_MULTILABEL; /* labels do not exclude each other */
+    d.answer.kind = STK_ANSWER_SCORES;
+    REQUIRE_OK(stk_submission_check(&d, &events, &error), &error);
+    CHECK_CONTAINS(warnings, "(first: cow) and will be 0");
+    answers = *answers_of(pets, 3, even_probs);
+    answers.pictures = 5;
+    expect_answers(&d, &answers,
+                   "id,cow,owl,cat,dog,emu\nb,0,0.25,0.5,0.25,0\n"
+                   "\"a,1\",0,0.75,0.125,0.125,0\n");
+}
+
+static void describes(const stk_dataset *d, const char *header, int columns) {
+    char text[300];
+    int count = 0;
+    REQUIRE_OK(stk_submission_describe(d, text, sizeof text, &count, &error), &error);
+    CHECK_STR(text, header);
+    CHECK_INT(count, columns);
+}
+
+static void headers_for_people(void) {
+    static const char *const two[] = {"Id", "Cate,gory"};
+    static const char *const dogs[] = {"affenpinscher", "basset_of_the_north", "file",
+                                       "chow_chow_of_the_south", "yorkshire_terrier"};
+    static const char *const alike[] = {"a_class_with_a_rather_long_name",
+                                        "a_class_with_another_long_name", "ID"};
+    stk_dataset d = make(two, 2, 0);
+    describes(&d, "Id,\"Cate,gory\"", 2);
+    d = make(dogs, 5, 2);
+    describes(&d, "file, 4 columns from affenpinscher to yorkshire_terrier", 5);
+    d.template_kept = 0;
+    describes(&d, "file, 3 columns from basset_of_the_north to yorkshire_terrier", 5);
+    d = make(NULL, 0, 0);
+    describes(&d, "id,label,cat,dog,owl", 5);
+    d.answer.kind = STK_ANSWER_NUMBERS;
+    describes(&d, "id,cat,dog,owl", 4);
+    d = make(NULL, 0, 0);
+    d.classes = alike;
+    describes(&d, "id, label, 3 columns from p_a_class_with_a_rather_long_name to p_ID", 5);
+    stk_mem_fail_after(0);
+    char text[8];
+    int count;
+    CHECK_INT(stk_submission_describe(&d, text, sizeof text, &count, &error), STK_ERR_MEMORY);
+    stk_mem_fail_after(-1);
 }
 
 static void columns_that_match_nothing(void) {
@@ -397,9 +508,12 @@ static const check_test tests[] = {
     TEST(class_called_like_a_column),
     TEST(one_column_means_labels),
     TEST(rule_names_labels),
+    TEST(rows_pool_their_pictures),
     TEST(columns_keep_their_order_and_spelling),
     TEST(an_exact_name_goes_first),
     TEST(classes_and_columns_that_differ),
+    TEST(columns_of_unseen_classes),
+    TEST(headers_for_people),
     TEST(columns_that_match_nothing),
     TEST(rows_that_are_no_probabilities),
     TEST(answers_of_the_models_own_competition),

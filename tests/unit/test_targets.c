@@ -97,6 +97,15 @@ static void numbers_are_learned_in_their_own_unit(void) {
     CHECK(isnan(row[1]));
     stk_targets_learned(&t, 3, row); /* beyond the last */
     CHECK(isnan(row[0]) && isnan(row[1]));
+    t.shares = true; /* for a sigmoid */
+    stk_targets_learned(&t, 0, row);
+    CHECK_NEAR(row[0], 0, 0);
+    stk_targets_learned(&t, 2, row);
+    CHECK_NEAR(row[0], 1, 0);
+    CHECK_NEAR(stk_targets_learned_number(&t, 0, 15), 0.25, 1e-12);
+    stk_targets_learned(&t, 0, row);
+    CHECK_NEAR(row[1], 0, 0); /* a range without width */
+    CHECK(t.least[0] == 10 && t.most[0] == 30);
     stk_targets_free(&t);
 }
 

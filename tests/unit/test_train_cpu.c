@@ -1,8 +1,7 @@
 /* test_train_cpu.c - the loop of one fold on the CPU: it learns, repeats itself and adds up. */
 #include "check.h"
+#include "full_rows.h"
 #include "train_fold.h"
-
-#include "predict/predict.h"
 
 static void learns(void) {
     fold f;
@@ -228,7 +227,7 @@ static void predict_now(void *user, const stk_train_standing *standing, stk_exec
                                  .events = &f->events};
     (void)standing;
     prediction.data.transform.train = false;
-    REQUIRE_OK(stk_predict_samples(&prediction, probs, have, &predicted, &err), &err);
+    REQUIRE_OK(predict_into(&prediction, probs, have, &predicted, &err), &err);
     for (int i = 0; i < TRAIN; i++) {
         rows_predicted += have[i];
     }

@@ -260,12 +260,40 @@ static void odd_sizes_become_smaller(void) {
     CHECK_INT(stk_training_choose(&facts).img_size, 96);
 }
 
+/* Windows show less of a picture when they are smaller: few epochs are enough to stay. */
+static void windows_stay_large(void) {
+    static const struct {
+        size_t pictures;
+        double epochs; /* at 224 px */
+        int img_size;
+    } cases[] = {{1000, 2, 224},   {1000, 1.9, 192},   {1000, 1.2, 160},
+                 {1000, 0.1, 128}, {10000, 0.31, 224}, {10000, 0.2, 160}};
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        stk_training_facts facts = facts_of(i % 2 == 0, 1);
+        facts.pictures = cases[i].pictures;
+        facts.left_s = cases[i].epochs * 1e-3 * (double)cases[i].pictures;
+        facts.windows = true;
+        CHECK_INT(stk_training_choose(&facts).img_size, cases[i].img_size);
+        facts.windows = false;
+        CHECK(stk_training_choose(&facts).img_size < cases[i].img_size);
+        facts.windows = true;
+        facts.img_size = 96;
+        CHECK_INT(stk_training_choose(&facts).img_size, 96);
+    }
+}
+
 static const check_test tests[] = {
-    TEST(models_by_the_epochs_that_fit),     TEST(larger_pictures_where_there_is_time),
-    TEST(small_pictures_in_the_first_half),  TEST(fewer_pictures_validate_without_folds),
-    TEST(what_was_asked_for_stays),          TEST(predictions_count_for_every_model),
-    TEST(nothing_set_apart_needs_no_refit),  TEST(smaller_pictures_where_no_epoch_fits),
-    TEST(without_a_budget_or_a_measurement), TEST(odd_sizes_become_smaller),
+    TEST(windows_stay_large),
+    TEST(models_by_the_epochs_that_fit),
+    TEST(larger_pictures_where_there_is_time),
+    TEST(small_pictures_in_the_first_half),
+    TEST(fewer_pictures_validate_without_folds),
+    TEST(what_was_asked_for_stays),
+    TEST(predictions_count_for_every_model),
+    TEST(nothing_set_apart_needs_no_refit),
+    TEST(smaller_pictures_where_no_epoch_fits),
+    TEST(without_a_budget_or_a_measurement),
+    TEST(odd_sizes_become_smaller),
 };
 
 CHECK_MAIN(tests)

@@ -86,6 +86,7 @@ static setting prepare(void) {
                                    .class_count = 3,
                                    .img_size = 64,
                                    .crop_fraction = 0.95,
+                                   .native = true,
                                    .interpolation = STK_BICUBIC,
                                    .mean = {0.485f, 0.456f, 0.406f},
                                    .std = {0.229f, 0.224f, 0.225f},
@@ -172,21 +173,37 @@ static void metadata_comes_back(void) {
     CHECK_INT(info.img_size, 64);
     CHECK_INT(info.epoch, 7);
     CHECK_NEAR(info.crop_fraction, 0.95, 0);
+    CHECK(info.native);
     CHECK_INT(info.interpolation, STK_BICUBIC);
     CHECK_NEAR(info.acc1, 93.75, 0);
     CHECK_NEAR(info.calibration.temperature, 0, 0);
     stk_checkpoint_info_free(&info);
     s.info.acc1 = NAN;
     s.info.epoch = 0;
+    s.info.native = false;
     s.info.calibration = (stk_calibration){.temperature = 0.8,
                                            .rule = {STK_LABEL_WEIGHTS, 3, (double[]){1, 2, 1.5}}};
     REQUIRE_OK(save(&s, &err), &err);
     REQUIRE_OK(stk_checkpoint_info_read(s.path, &info, &err), &err);
     CHECK(isnan(info.acc1));
     CHECK_INT(info.epoch, 0);
+    CHECK(!info.native);
     CHECK_NEAR(info.calibration.temperature, 0.8, 0);
     REQUIRE(info.calibration.rule.count == 3);
     CHECK_NEAR(info.calibration.rule.numbers[2], 1.5, 0);
+    CHECK_INT(info.calibration.pool, STK_POOL_MEAN);
+    stk_checkpoint_info_free(&info);
+    s.info.calibration = (stk_calibration){.pool = STK_POOL_MAX,
+                                           .rows = 30,
+                                           .pool_scores = {0.5, 0.625}, /* without a temperature */
+                                           .means = 4,
+                                           .means_gain = 0.125};
+    REQUIRE_OK(save(&s, &err), &err);
+    REQUIRE_OK(stk_checkpoint_info_read(s.path, &info, &err), &err);
+    CHECK_NEAR(info.calibration.temperature, 1, 0);
+    CHECK_INT(info.calibration.pool, STK_POOL_MAX);
+    CHECK_INT(info.calibration.rows, 30);
+    CHECK_NEAR(info.calibration.pool_scores[STK_POOL_MAX], 0.625, 0);
     stk_checkpoint_info_free(&info);
     tear_down(&s);
 }

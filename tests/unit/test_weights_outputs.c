@@ -19,15 +19,38 @@ static void labels_come_back(void) {
     bool exclusive[] = {false, true, false};
     stk_outputs labels = {.task = STK_TASK_MULTILABEL,
                           .count = 3,
+                          .pictures = 1234567,
                           .exclusive = exclusive,
                           .has_answer = true,
                           .answer = {.kind = STK_ANSWER_LIST, .divider = '"', .stranger = -1}};
     stk_outputs back;
     expect_round_trip(&labels, &back);
     CHECK(back.units == NULL && !back.exclusive[0] && back.exclusive[1] && !back.exclusive[2]);
+    CHECK_INT(back.pictures, 1234567);
     CHECK_INT(back.answer.kind, STK_ANSWER_LIST);
     CHECK_INT(back.answer.divider, '"');
     CHECK_INT(back.answer.stranger, -1);
+    stk_outputs_free(&back);
+}
+
+static void the_metric_of_the_options_comes_back(void) {
+    stk_outputs two = {.task = STK_TASK_BINARY,
+                       .count = 2,
+                       .has_answer = true,
+                       .answer = {.kind = STK_ANSWER_POSITIVE, .stranger = -1}};
+    stk_outputs back;
+    expect_round_trip(&two, &back);
+    CHECK(!back.metric_given);
+    stk_outputs_free(&back);
+    two.metric_given = true;
+    two.metric = STK_METRIC_PF1;
+    expect_round_trip(&two, &back);
+    CHECK(back.metric_given && back.metric == STK_METRIC_PF1);
+    stk_outputs_free(&back);
+    stk_error err = {0};
+    REQUIRE_OK(stk_outputs_read("{\"task\": \"single\", \"metric\": \"later\"}", 3, &back, &err),
+               &err);
+    CHECK(!back.metric_given);
     stk_outputs_free(&back);
 }
 
@@ -36,9 +59,31 @@ static void numbers_come_back(void) {
     stk_outputs numbers = {.task = STK_TASK_REGRESSION, .count = 2, .units = units};
     stk_outputs back;
     expect_round_trip(&numbers, &back);
-    CHECK(back.exclusive == NULL && !back.has_answer);
+    CHECK(back.exclusive == NULL && !back.has_answer && !back.shares);
     CHECK_NEAR(back.units[1].scale, 0.2, 0);
     CHECK_NEAR(back.units[1].most, 1e9, 0);
+    stk_outputs_free(&back);
+}
+
+static void shares_of_a_range_come_back(void) {
+    stk_output_unit units[] = {{3, 2, 1, 5}, {7, 1, 7, 7}};
+    stk_outputs numbers = {.task = STK_TASK_REGRESSION, .count = 2, .units = units, .shares = true};
+    static const float logits[][2] = {{0, 4}, {2, -4}, {100, 0}, {-1000, 0}, {NAN, 0}};
+    static const double values[] = {3, 1 + 4 / (1 + 0.1353352832366127), 5, 1, 3};
+    static const float learned[] = {0.25f, 0};
+    stk_outputs back;
+    expect_round_trip(&numbers, &back);
+    CHECK(back.shares);
+    for (size_t i = 0; i < STK_COUNT(values); i++) {
+        double value[2];
+        stk_outputs_values(&back, logits[i], 1, value);
+        CHECK_NEAR(value[0], values[i], 1e-9);
+        CHECK_NEAR(value[1], 7, 0); /* there was no other number */
+    }
+    float restored[2];
+    stk_outputs_restore(&back, learned, restored);
+    CHECK_NEAR(restored[0], 2, 1e-6);
+    CHECK_NEAR(restored[1], 7, 0);
     stk_outputs_free(&back);
 }
 
@@ -66,6 +111,7 @@ static void older_files_tell_less(void) {
     CHECK(back.task == STK_TASK_AUTO && !back.has_answer);
     REQUIRE_OK(stk_outputs_read("{\"task\": \"single\"}", 3, &back, &err), &err);
     CHECK(back.task == STK_TASK_SINGLE && !back.has_answer);
+    CHECK_INT(back.pictures, 0);
     stk_outputs_free(&back);
 }
 
@@ -108,8 +154,10 @@ static void damaged_texts_are_refused(void) {
 }
 
 static const check_test tests[] = {
-    TEST(labels_come_back),      TEST(numbers_come_back),         TEST(ranked_lists_come_back),
-    TEST(older_files_tell_less), TEST(damaged_texts_are_refused),
+    TEST(labels_come_back),          TEST(the_metric_of_the_options_comes_back),
+    TEST(numbers_come_back),         TEST(shares_of_a_range_come_back),
+    TEST(ranked_lists_come_back),    TEST(older_files_tell_less),
+    TEST(damaged_texts_are_refused),
 };
 
 CHECK_MAIN(tests)

@@ -1,0 +1,245 @@
+/* test_dataset_given.c - rows that validate or are predicted because the folder says so. */
+#include "test_dataset.h"
+
+#include "base/str.h"
+
+/* All decisions of a listing, each with a line break behind it. */
+static char told[4096];
+
+static void note_all(void *user, const stk_event_decision *event) {
+    (void)user;
+    size_t length = strlen(told);
+    snprintf(told + length, sizeof told - length, "%s: %s\n", event->what, event->why);
+}
+
+static const stk_observer all_listener = {.warning = note_warning, .decision = note_all};
+static const stk_events all_events = {.observers = {&all_listener}, .count = 1};
+
+static stk_dataset *open_told(const stk_dataset_options *o) {
+    stk_dataset *dataset = NULL;
+    told[0] = '\0';
+    stk_error_clear(&error);
+    if (stk_dataset_open(&dataset, o, NULL, &all_events, &error) != STK_OK) {
+        CHECK_FAIL("cannot open: %s", error.message);
+    }
+    return dataset;
+}
+
+static void put_pictures(const char *folder, int first, int count) {
+    for (int i = first; i < first + count; i++) {
+        char name[160];
+        snprintf(name, sizeof name, "%s/%d.jpg", folder, i);
+        put(name);
+    }
+}
+
+/* Rows `first` and so on: the number, and a or b in turn, behind the text. */
+static void put_labels(const char *name, const char *header, int first, int count,
+                       const char *tail) {
+    stk_str csv = {0};
+    stk_str_appendf(&csv, "%s\n", header);
+    for (int i = first; i < first + count; i++) {
+        stk_str_appendf(&csv, "%d,%s%s\n", i, i % 2 ? "b" : "a", tail);
+    }
+    put_text(name, stk_str_text(&csv));
+    stk_str_free(&csv);
+}
+
+static void a_table_validates(void) {
+    static const char *const folders[] = {"val", "train", "images"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        fresh();
+        put_pictures(i < 2 ? "train" : "images", 0, 10);
+        put_pictures(folders[i], 20, 4);
+        put_labels("train.csv", "id,label", 0, 10, "");
+        put_labels("valid.csv", "id,label", 20, 4, "");
+        stk_dataset_options o = options();
+        stk_dataset *d = open_told(&o);
+        REQUIRE(d != NULL && d->train.count == 10 && d->val.count == 4);
+        char path[40];
+        snprintf(path, sizeof path, "%s/21.jpg", folders[i]);
+        CHECK_STR(d->val.items[1].path, path);
+        CHECK_STR(d->classes[d->val.items[1].label], "b");
+        CHECK_STR(d->classes[d->val.items[2].label], "a");
+        CHECK_CONTAINS(told, "4 rows of valid.csv validate: the name of the table says so\n");
+        CHECK(!stk_dataset_is_divided(d, o.val_fraction, 1));
+        stk_dataset_free(d);
+        if (i == 1) {
+            open_without_memory(&o);
+        }
+    }
+}
+
+/* Columns may stand in another order; ids may be those of training rows where pictures are not. */
+static void the_same_ids_in_two_folders(void) {
+    fresh();
+    put_pictures("train", 0, 6);
+    put_pictures("val", 0, 4);
+    put_labels("train.csv", "id,label", 0, 6, "");
+    put_text("val.csv", "label,more,id\nb,x,0\na,x,1\nb,x,2\na,x,3\n");
+    stk_dataset_options o = options();
+    stk_dataset *d = open_told(&o);
+    REQUIRE(d != NULL && d->train.count == 6 && d->val.count == 4);
+    CHECK_STR(d->val.items[0].path, "val/0.jpg");
+    CHECK_STR(d->classes[d->val.items[0].label], "b");
+    CHECK_STR(d->train.items[0].path, "train/0.jpg");
+    CHECK_STR(d->classes[d->train.items[0].label], "a");
+    stk_dataset_free(d);
+}
+
+static void rows_of_no_use_are_left_out(void) {
+    fresh();
+    put_pictures("images", 0, 14);
+    put_labels("train.csv", "id,label", 0, 10, "");
+    put_text("val.csv", "id,label\n9,b\n10,a\n11,b\n12,zebra\n13,\n99,a\n10,a\n");
+    stk_dataset_options o = options();
+    stk_dataset *d = open_told(&o);
+    REQUIRE(d != NULL && d->train.count == 10 && d->val.count == 2);
+    CHECK_STR(d->val.items[0].id, "10");
+    CHECK_INT(d->class_count, 2);
+    CHECK_CONTAINS(told, "2 rows of val.csv validate: the name of the table says so; left out are "
+                         "rows: 1 without a picture, 1 with a training picture, 2 without a label "
+                         "or with a picture twice, 1 with a class that no training row has\n");
+    stk_dataset_free(d);
+    /* Nothing is left: the training rows validate. Pictures that no table names are an error again.
+     */
+    o.mismatch = STK_MISMATCH_SKIP;
+    put_labels("val.csv", "id,label", 0, 3, "");
+    d = open_told(&o);
+    REQUIRE(d != NULL && d->train.count == 10 && d->val.count == 0);
+    CHECK_CONTAINS(told, "the validation rows of val.csv are left out: all are of no use: 3 with a "
+                         "training picture\n");
+    stk_dataset_free(d);
+    put_labels("val.csv", "id,kind", 10, 3, "");
+    d = open_told(&o);
+    REQUIRE(d != NULL && d->val.count == 0);
+    CHECK_CONTAINS(told, "rows of val.csv are left out: it has no column label\n");
+    stk_dataset_free(d);
+}
+
+static void coco_files_validate(void) {
+    for (int missing = 0; missing < 2; missing++) {
+        fresh();
+        put_pictures("train_val2019", 0, 8);
+        put_text("train2019.json",
+                 "{\"images\": [{\"id\": 70, \"file_name\": \"train_val2019/0.jpg\"},"
+                 "{\"id\": 71, \"file_name\": \"train_val2019/1.jpg\"},"
+                 "{\"id\": 72, \"file_name\": \"train_val2019/2.jpg\"},"
+                 "{\"id\": 73, \"file_name\": \"train_val2019/3.jpg\"},"
+                 "{\"id\": 74, \"file_name\": \"train_val2019/4.jpg\"},"
+                 "{\"id\": 75, \"file_name\": \"train_val2019/5.jpg\"}],"
+                 "\"annotations\": [{\"image_id\": 70, \"category_id\": 1},"
+                 "{\"image_id\": 71, \"category_id\": 2}, {\"image_id\": 72, \"category_id\": 1},"
+                 "{\"image_id\": 73, \"category_id\": 2}, {\"image_id\": 74, \"category_id\": 1},"
+                 "{\"image_id\": 75, \"category_id\": 2}]}");
+        put_text("val2019.json",
+                 missing ? "{\"images\": [{\"id\": 10, \"file_name\": \"val2019/6.jpg\"}],"
+                           "\"annotations\": [{\"image_id\": 10, \"category_id\": 2}]}"
+                         : "{\"images\": [{\"id\": 10, \"file_name\": \"train_val2019/6.jpg\"},"
+                           "{\"id\": 11, \"file_name\": \"train_val2019/7.jpg\"}],"
+                           "\"annotations\": [{\"image_id\": 10, \"category_id\": 2},"
+                           "{\"image_id\": 11, \"category_id\": 1}]}");
+        stk_dataset_options o = options();
+        o.mismatch = missing ? STK_MISMATCH_SKIP : STK_MISMATCH_ERROR;
+        stk_dataset *d = open_told(&o);
+        REQUIRE(d != NULL && d->train.count == 6);
+        CHECK_INT(d->val.count, missing ? 0 : 2);
+        CHECK_CONTAINS(told, missing ? "the validation rows of val2019.json are left out: all are "
+                                       "of no use: 1 without a picture\n"
+                                     : "2 rows of val2019.json validate: ");
+        stk_dataset_free(d);
+    }
+}
+
+static void a_column_names_the_sets(void) {
+    fresh();
+    put_pictures("images", 0, 12);
+    put_text("metadata.csv", "file,kind,part\n0,a,train\n1,b,train\n2,a,val\n3,b,Train\n4,a,train\n"
+                             "5,b,val\n6,,test\n7,,test\n8,a,train\n9,b,train\n10,c,train\n"
+                             "11,c,train\n");
+    stk_dataset_options o = options();
+    stk_dataset *d = open_told(&o);
+    REQUIRE(d != NULL && d->train.count == 8 && d->val.count == 2 && d->test.count == 2);
+    CHECK_STR(d->val.items[1].id, "5");
+    CHECK_STR(d->classes[d->val.items[1].label], "b");
+    CHECK_STR(d->rows[0].id, "6");
+    CHECK_STR(d->test.items[0].path, "images/6.jpg");
+    CHECK_INT(d->class_count, 3);
+    CHECK_CONTAINS(told, "8 rows train, 2 validate, 2 are test rows: column part of metadata.csv "
+                         "says so\n");
+    stk_dataset_free(d);
+    open_without_memory(&o);
+    /* The column can be folds instead; then no row is set apart, and the labels must be there. */
+    o.fold_column = "part";
+    expect_failure(&o, STK_ERR_DATA);
+    CHECK_CONTAINS(error.message, "line 8: the label (column kind) is empty");
+    /* A sample submission has the last word on the test rows. */
+    o.fold_column = NULL;
+    put_text("sample_submission.csv", "file,kind\n7,a\n");
+    d = open_told(&o);
+    REQUIRE(d != NULL);
+    CHECK_INT(d->train.count, 8);
+    CHECK_INT(d->test.count, 1);
+    stk_dataset_free(d);
+}
+
+/* Pictures of the sets lie in folders of their own, and other columns are inputs. */
+static void sets_have_their_folders(void) {
+    fresh();
+    put_pictures("train", 0, 8);
+    put_pictures("val", 8, 2);
+    put_pictures("test", 10, 2);
+    put_text("labels.csv",
+             "path,label,age,split\ntrain/0.jpg,1.5,3,train\ntrain/1.jpg,2.5,4,train\n"
+             "train/2.jpg,2.25,5,train\ntrain/3.jpg,1.25,3,train\n"
+             "train/4.jpg,0.5,4,train\ntrain/5.jpg,4.5,5,train\n"
+             "train/6.jpg,3.5,4,train\ntrain/7.jpg,5.5,5,train\n"
+             "val/8.jpg,7.5,5,valid\nval/9.jpg,8.5,5,valid\n"
+             "test/10.jpg,0,3,test\ntest/11.jpg,0,4,test\n");
+    stk_dataset_options o = options();
+    o.columns = true;
+    stk_dataset *d = open_told(&o);
+    REQUIRE(d != NULL && d->train.count == 8 && d->val.count == 2 && d->test.count == 2);
+    CHECK_INT(d->task, STK_TASK_REGRESSION);
+    CHECK_STR(d->val.items[0].path, "val/8.jpg");
+    float row[1];
+    stk_targets_row(&d->targets, (size_t)d->val.items[1].record, row);
+    CHECK(row[0] == 8.5f);
+    CHECK_INT(d->features.code.count, 1);
+    REQUIRE(d->features.count > 0);
+    CHECK(stk_features_row(&d->features, (size_t)d->test.items[0].record)[0] ==
+          stk_features_row(&d->features, (size_t)d->train.items[0].record)[0]);
+    CHECK(stk_features_row(&d->features, (size_t)d->test.items[1].record)[0] ==
+          stk_features_row(&d->features, (size_t)d->train.items[1].record)[0]);
+    stk_dataset_free(d);
+}
+
+/* Other words beside names of sets, or none of another set, name no sets. */
+static void columns_that_name_no_sets(void) {
+    fresh();
+    put_pictures("images", 0, 6);
+    put_labels("labels.csv", "id,label,part", 0, 6, ",train");
+    stk_dataset *d = open_plain();
+    REQUIRE(d != NULL);
+    CHECK_INT(d->train.count, 6);
+    stk_dataset_free(d);
+    put_text("labels.csv", "id,label\n0,train\n1,bus\n2,train\n3,bus\n4,train\n5,bus\n");
+    d = open_plain();
+    REQUIRE(d != NULL);
+    CHECK_INT(d->train.count, 6);
+    stk_dataset_free(d);
+    put_text("labels.csv", "id,label\n0,train\n1,test\n2,train\n3,test\n4,train\n5,test\n");
+    d = open_plain(); /* it is called like a label */
+    REQUIRE(d != NULL);
+    CHECK_INT(d->train.count, 6);
+    stk_dataset_free(d);
+}
+
+static const check_test tests[] = {
+    TEST(a_table_validates),           TEST(the_same_ids_in_two_folders),
+    TEST(rows_of_no_use_are_left_out), TEST(coco_files_validate),
+    TEST(a_column_names_the_sets),     TEST(sets_have_their_folders),
+    TEST(columns_that_name_no_sets),
+};
+
+CHECK_MAIN(tests)
