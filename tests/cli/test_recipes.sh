@@ -15,8 +15,11 @@ tune=("${small[@]}" --pretrained "$weights")
 # More pictures than a short budget has time for, on any machine.
 "$STOKER" sample many --layout kaggle --classes 3 --per-class 60 --quiet || exit 1
 
-# On a device that waits for each picture a run takes its time without a core. The longest one begins now.
-launch models LD_PRELOAD="$FAKES/odd_device.so" ODD_DEVICE_US=1000 "$STOKER" train "${tune[@]}" --budget 16s --out models
+# On a device that waits for each picture a run takes its time without a core. The long ones begin now.
+odd() { launch "$1" LD_PRELOAD="$FAKES/odd_device.so" ODD_DEVICE_US="$2" "$STOKER" "${@:3}"; }
+odd hopeless 50000 plan --data many --model mobilenetv2_100 --batch 2 --budget 8s
+odd hasty 150000 train --data many --device cpu --model mobilenetv2_100 --budget 8s --out hasty
+odd models 1000 train "${tune[@]}" --budget 16s --out models
 
 # end_within SIGNAL FOLDER MODEL SLOW: fine-tunes, and sends the signal after two epochs of that model. As soon as
 # there is the folder SLOW, the device waits 5 ms for each picture: ten epochs more take seconds on any machine.
@@ -131,18 +134,16 @@ if can_fake odd_device; then
 fi
 
 it "says what does not fit into a hopeless budget"
+landed hopeless
 if can_fake odd_device; then
-    run_any env LD_PRELOAD="$FAKES/odd_device.so" ODD_DEVICE_US=20000 \
-        "$STOKER" plan --data many --model mobilenetv2_100 --batch 2 --budget 3s
     expect_exit 0
     expect_out '^warning: the budget is short: at 64 px (there is time for (at most )?[0-9.e-]+ epochs over 144 pictures|predicting alone takes the time); for 12 epochs give a --budget of (about|more than) [1-9]'
 fi
 
-# A step of 16 pictures at the model's own size takes a second or more on any machine.
+# A step of 8 pictures takes more than two seconds on any machine.
 it "makes pictures smaller where not one step of the rehearsal fits"
+landed hasty
 if can_fake odd_device; then
-    run_any env LD_PRELOAD="$FAKES/odd_device.so" ODD_DEVICE_US=50000 \
-        "$STOKER" train --data many --device cpu --model mobilenetv2_100 --budget 4s --out hasty
     expect_exit 0
     expect_out '^img-size (64|96|128) instead of 224: at 224 px (there is time for at most [0-9.e-]+ epochs|predicting alone takes the time), at (64|96|128) px '
     expect_out '^warning: the budget is short: at (64|96|128) px .*; for 12 epochs give a --budget of more than '
