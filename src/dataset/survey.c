@@ -414,7 +414,9 @@ static stk_status try_roots(picture_search *s, way how, stk_error *err) {
 }
 
 /* Whether another way is worth a trial after those before. Folders are tried unless most rows find
- * a picture: products have ids, too, that are names of pictures by chance ("0" and 0.jpg). */
+ * a picture: products have ids, too, that are names of pictures by chance ("0" and 0.jpg). Where
+ * names lead half of the rows to a picture, numbers may only complete the same column: a column
+ * that counts the rows fits any pictures that are counted. */
 static stk_status is_worth(picture_search *s, way how, bool *worth, stk_error *err) {
     size_t tried = s->best.match.tried;
     stk_status status = STK_OK;
@@ -423,6 +425,8 @@ static stk_status is_worth(picture_search *s, way how, bool *worth, stk_error *e
         return STK_OK;
     }
     for (size_t c = 0; status == STK_OK && c < s->csv->columns; c++) {
+        s->may_be[c] = s->may_be[c] && (s->best.points < tried ||
+                                        (!s->best.match.whole && c == s->best.match.column));
         if (s->may_be[c]) {
             status = counts_rows(s->csv, c, &s->may_be[c], err);
             *worth = *worth || s->may_be[c];
