@@ -250,6 +250,20 @@ stk_status stk_feature_code_add(stk_feature_code *code, const stk_coded_column *
 
 /* ---- cells ---- */
 
+/* The place of a cell's text or else of a text that is the same number: 30 is 30.0. */
+static bool find_place(const stk_coded_column *c, const char *cell, const double *number,
+                       size_t *place) {
+    bool found = stk_map_find(&c->places, cell, place);
+    for (size_t i = 0; number != NULL && !found && i < c->text_count; i++) {
+        double x;
+        if (stk_cell_number(c->texts[i], &x) && !(x < *number) && !(x > *number)) {
+            *place = i;
+            found = true;
+        }
+    }
+    return found;
+}
+
 static void code_cell(const stk_coded_column *c, const char *cell, float *at) {
     double x;
     bool is_number = stk_cell_number(cell, &x);
@@ -261,7 +275,7 @@ static void code_cell(const stk_coded_column *c, const char *cell, float *at) {
         *at++ = is_number ? 0 : 1;
     }
     size_t place;
-    if (stk_map_find(&c->places, cell, &place)) {
+    if (find_place(c, cell, is_number ? &x : NULL, &place)) {
         at[place] = 1;
     }
 }

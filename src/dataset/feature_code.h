@@ -72,7 +72,8 @@ STK_CHECKED stk_status stk_feature_code_add(stk_feature_code *code, const stk_co
 /*
  * Codes all rows of a table into `values`, (rows, code->numbers) zeros. A column is found by its
  * name; a column that is not there counts as empty in each row, and so does a text that is not
- * known. *absent: columns that are not there; *absent_name: the first of them.
+ * known. 3.0 is known where 3 is. *absent: columns that are not there; *absent_name: the first of
+ * them.
  */
 STK_CHECKED stk_status stk_feature_code_apply(const stk_feature_code *code, const stk_csv *csv,
                                               float *values, size_t *absent,
