@@ -392,10 +392,11 @@ static stk_status keep_names(stk_listing *listing, const kaggle_table *t, stk_er
                                                                    : STK_FAIL_MEMORY(err, t->where);
 }
 
-/* Further columns become inputs beside the picture. */
+/* Further columns become inputs beside the picture. Test rows of the training table's file have
+ * whatever tells the label, too, such as a second name of it: then no column is an input. */
 static stk_status read_features(stk_listing *listing, const kaggle_table *t, stk_error *err) {
     stk_features *features = &listing->dataset->features;
-    if (!listing->options->columns || t->test.file == NULL) {
+    if (!listing->options->columns || t->test.file == NULL || t->own_test) {
         return STK_OK;
     }
     bool *wanted = stk_mem_new(t->csv->columns, sizeof *wanted);

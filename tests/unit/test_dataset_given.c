@@ -183,7 +183,8 @@ static void a_column_names_the_sets(void) {
     stk_dataset_free(d);
 }
 
-/* Pictures of the sets lie in folders of their own, and other columns are inputs. */
+/* Pictures of the sets lie in folders of their own. Test rows have every column, also what tells
+ * the label, so none is an input. */
 static void sets_have_their_folders(void) {
     fresh();
     put_pictures("train", 0, 8);
@@ -205,12 +206,37 @@ static void sets_have_their_folders(void) {
     float row[1];
     stk_targets_row(&d->targets, (size_t)d->val.items[1].record, row);
     CHECK(row[0] == 8.5f);
+    CHECK_INT(d->features.code.count, 0);
+    stk_dataset_free(d);
+}
+
+/* A second name of the label is no input: the test rows have it because they have labels. */
+static void a_second_label_is_no_input(void) {
+    stk_str csv = {0};
+    fresh();
+    put_pictures("images", 0, 60);
+    stk_str_append(&csv, "image,label,label_name,split\n");
+    for (int i = 0; i < 60; i++) {
+        stk_str_appendf(&csv, "%d,%d,%s,%s\n", i, i % 3, i % 3 == 0 ? "ant" : "bee",
+                        i < 40   ? "train"
+                        : i < 50 ? "val"
+                                 : "test");
+    }
+    put_text("metadata.csv", stk_str_text(&csv));
+    stk_str_free(&csv);
+    stk_dataset_options o = options();
+    o.columns = true;
+    stk_dataset *d = open_told(&o);
+    REQUIRE(d != NULL && d->train.count == 40 && d->val.count == 10 && d->test.count == 10);
+    CHECK_STR(d->label_name, "label");
+    CHECK_INT(d->features.count, 0);
+    stk_dataset_free(d);
+    /* Beside a test table the columns are inputs as ever. */
+    put_text("test.csv", "image,label_name\n50,ant\n51,bee\n52,ant\n53,bee\n");
+    d = open_told(&o);
+    REQUIRE(d != NULL);
+    CHECK_INT(d->test.count, 4);
     CHECK_INT(d->features.code.count, 1);
-    REQUIRE(d->features.count > 0);
-    CHECK(stk_features_row(&d->features, (size_t)d->test.items[0].record)[0] ==
-          stk_features_row(&d->features, (size_t)d->train.items[0].record)[0]);
-    CHECK(stk_features_row(&d->features, (size_t)d->test.items[1].record)[0] ==
-          stk_features_row(&d->features, (size_t)d->train.items[1].record)[0]);
     stk_dataset_free(d);
 }
 
@@ -239,7 +265,7 @@ static const check_test tests[] = {
     TEST(a_table_validates),           TEST(the_same_ids_in_two_folders),
     TEST(rows_of_no_use_are_left_out), TEST(coco_files_validate),
     TEST(a_column_names_the_sets),     TEST(sets_have_their_folders),
-    TEST(columns_that_name_no_sets),
+    TEST(a_second_label_is_no_input),  TEST(columns_that_name_no_sets),
 };
 
 CHECK_MAIN(tests)
