@@ -276,7 +276,7 @@ static stk_status judge_rows(judge *j, const stk_csv *train, const stk_ask *ask,
 stk_status stk_given_sets_join(stk_given_sets *given, const stk_listing *listing,
                                const stk_csv *train, size_t id, const stk_ask *ask,
                                const stk_map *trained, stk_csv *all, stk_error *err) {
-    const stk_label_table *val = &given->val;
+    stk_label_table *val = &given->val;
     size_t count = 0;
     memset(all, 0, sizeof *all);
     if (val->file == NULL || !has_columns(listing, val, train, id, ask)) {
@@ -288,6 +288,9 @@ stk_status stk_given_sets_join(stk_given_sets *given, const stk_listing *listing
                .id = stk_csv_column(&val->csv, train->header[id]),
                .label = stk_csv_column(&val->csv, train->header[ask->labels[0]]),
                .needs_label = ask->task != STK_TASK_MULTILABEL && ask->count == 1};
+    if (ask->count == 1) {
+        stk_ask_whole_like(train, ask->labels[0], &val->csv, j.label);
+    }
     bool *taken = stk_mem_new(val->csv.rows, sizeof *taken);
     given->places = stk_mem_new(val->csv.rows, sizeof *given->places);
     stk_status status =

@@ -210,6 +210,38 @@ static void sets_have_their_folders(void) {
     stk_dataset_free(d);
 }
 
+/* Labels 3.0 lose their ".0" in the validation rows, too, also where only these have it. */
+static void whole_labels_of_rows_that_validate(void) {
+    for (int from = 0; from < 3; from++) { /* a column, a table, a table that alone has ".0" */
+        stk_str csv = {0};
+        stk_str val = {0};
+        fresh();
+        put_pictures("images", 0, 30);
+        stk_str_append(&csv, from == 0 ? "image,label,split\n" : "image,label\n");
+        stk_str_append(&val, "image,label\n");
+        for (int i = 0; i < 30; i++) {
+            stk_str *to = from > 0 && i >= 20 ? &val : &csv;
+            stk_str_appendf(to, "%d,%d%s%s\n", i, i % 3, from == 2 && i < 20 ? "" : ".0",
+                            from > 0 ? ""
+                            : i < 20 ? ",train"
+                                     : ",val");
+        }
+        put_text("train.csv", stk_str_text(&csv));
+        if (from > 0) {
+            put_text("val.csv", stk_str_text(&val));
+        }
+        stk_str_free(&csv);
+        stk_str_free(&val);
+        stk_dataset_options o = options();
+        stk_dataset *d = open_told(&o);
+        REQUIRE(d != NULL && d->train.count == 20 && d->class_count == 3);
+        CHECK_STR(d->classes[1], "1");
+        REQUIRE(d->val.count == 10);
+        CHECK_STR(d->classes[d->val.items[0].label], "2"); /* 20 % 3 */
+        stk_dataset_free(d);
+    }
+}
+
 /* A second name of the label is no input: the test rows have it because they have labels. */
 static void a_second_label_is_no_input(void) {
     stk_str csv = {0};
@@ -262,10 +294,15 @@ static void columns_that_name_no_sets(void) {
 }
 
 static const check_test tests[] = {
-    TEST(a_table_validates),           TEST(the_same_ids_in_two_folders),
-    TEST(rows_of_no_use_are_left_out), TEST(coco_files_validate),
-    TEST(a_column_names_the_sets),     TEST(sets_have_their_folders),
-    TEST(a_second_label_is_no_input),  TEST(columns_that_name_no_sets),
+    TEST(a_table_validates),
+    TEST(the_same_ids_in_two_folders),
+    TEST(rows_of_no_use_are_left_out),
+    TEST(coco_files_validate),
+    TEST(a_column_names_the_sets),
+    TEST(sets_have_their_folders),
+    TEST(whole_labels_of_rows_that_validate),
+    TEST(a_second_label_is_no_input),
+    TEST(columns_that_name_no_sets),
 };
 
 CHECK_MAIN(tests)
