@@ -242,6 +242,58 @@ static void whole_labels_of_rows_that_validate(void) {
     }
 }
 
+/* A row validates if it says what a training row could say. */
+static void rows_without_a_label_do_not_validate(void) {
+    fresh();
+    put_pictures("images", 0, 15); /* each row has one 1, or it has no class */
+    put_text("train.csv", "id,ant,bee,cat\n0,1,0,0\n1,0,1,0\n2,0,0,1\n3,1,0,0\n4,0,1,0\n"
+                          "5,0,0,1\n6,1,0,0\n7,0,1,0\n8,0,0,1\n");
+    put_text("val.csv", "id,cat,ant,bee\n9,0,0,0\n10,1,0,0\n11,,,\n12,0,1,1\n13,0,1,0\n"
+                        "14,0,0.5,0.5\n");
+    stk_dataset_options o = options();
+    stk_dataset *d = open_told(&o);
+    REQUIRE(d != NULL && d->class_count == 3 && d->val.count == 2);
+    CHECK_STR(d->classes[d->val.items[0].label], "cat");
+    CHECK_STR(d->val.items[1].id, "13");
+    CHECK_STR(d->classes[d->val.items[1].label], "ant");
+    CHECK_CONTAINS(told, "4 without a label or with a picture twice\n");
+    stk_dataset_free(d);
+
+    fresh(); /* an amount */
+    put_pictures("images", 0, 12);
+    put_text("train.csv", "id,size\n0,1.5\n1,2.25\n2,3.5\n3,4.125\n4,5.5\n5,6.5\n6,7.5\n");
+    put_text("val.csv", "id,size\n7,na\n8,3.25\n9,\n10,inf\n11,2\n");
+    d = open_told(&o);
+    REQUIRE(d != NULL && d->task == STK_TASK_REGRESSION && d->val.count == 2);
+    CHECK_STR(d->val.items[0].id, "11");
+    CHECK_STR(d->val.items[1].id, "8");
+    CHECK_CONTAINS(told, "3 without a label or with a picture twice\n");
+    stk_dataset_free(d);
+
+    fresh(); /* several amounts: some may be missing, but not all */
+    put_pictures("images", 0, 8);
+    put_text("train.csv", "id,x,y\n0,1.5,2\n1,2.5,\n2,,3\n3,4.5,4\n");
+    put_text("val.csv", "id,x,y\n4,na,\n5,3.25,\n6,1,2\n7,,\n");
+    o.label_column = "x,y";
+    d = open_told(&o);
+    REQUIRE(d != NULL && d->task == STK_TASK_REGRESSION && d->val.count == 2);
+    CHECK_STR(d->val.items[0].id, "5");
+    stk_dataset_free(d);
+    o.label_column = NULL;
+
+    fresh(); /* lists: every label has a training picture */
+    put_pictures("images", 0, 10);
+    put_text("train.csv", "id,labels\n0,rust\n1,scab\n2,rust scab\n3,mold\n4,mold rust\n5,rust\n");
+    put_text("val.csv", "id,labels\n6,scab mold\n7,rust zebra\n8,\n9,scab\n");
+    d = open_told(&o);
+    REQUIRE(d != NULL && d->task == STK_TASK_MULTILABEL && d->val.count == 3);
+    CHECK_INT(d->class_count, 3);
+    CHECK_STR(d->val.items[1].id, "8");
+    CHECK_CONTAINS(told, "1 with a label that no training row has\n");
+    stk_dataset_free(d);
+    open_without_memory(&o);
+}
+
 /* A second name of the label is no input: the test rows have it because they have labels. */
 static void a_second_label_is_no_input(void) {
     stk_str csv = {0};
@@ -301,6 +353,7 @@ static const check_test tests[] = {
     TEST(a_column_names_the_sets),
     TEST(sets_have_their_folders),
     TEST(whole_labels_of_rows_that_validate),
+    TEST(rows_without_a_label_do_not_validate),
     TEST(a_second_label_is_no_input),
     TEST(columns_that_name_no_sets),
 };
