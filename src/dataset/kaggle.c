@@ -31,8 +31,9 @@ typedef struct kaggle_table {
     stk_hints hints;
     stk_ask ask;
     stk_records records;
+    stk_csv clean;          /* owned: rows that train, without those that are left out */
     stk_csv all;            /* owned: rows that train and, behind them, rows that validate */
-    stk_labelled_rows rows; /* of `train`, or of `all` */
+    stk_labelled_rows rows; /* of `train`, `clean` or `all` */
     stk_train_rows made_of; /* which of them are one row of the submission */
     size_t key;             /* the test table's column of ids */
     size_t sample_id;       /* the sample submission's column of ids */
@@ -82,6 +83,27 @@ static stk_status find_rows(kaggle_table *t, stk_error *err) {
         t->test.file != NULL && stk_match_fits(&t->test.match) && t->test.match.column != t->key;
     return leads ? stk_train_rows_find(&t->made_of, t->rows.csv, &t->test.csv, t->key, err)
                  : STK_OK;
+}
+
+/* Leaves out rows that are of no use. A row repeats another one only where it leads the picture to
+ * the same label, the same part and the same row of the submission. */
+static stk_status clean_rows(const stk_listing *listing, kaggle_table *t, stk_error *err) {
+    bool *alike = stk_mem_new(t->rows.csv->columns, sizeof *alike);
+    if (alike == NULL) {
+        return STK_FAIL_MEMORY(err, t->rows.where);
+    }
+    for (size_t i = 0; i < t->ask.count; i++) {
+        alike[t->ask.labels[i]] = true;
+    }
+    for (size_t i = 0; i < t->made_of.count; i++) {
+        alike[t->made_of.columns[i]] = true;
+    }
+    if (t->rows.part != SIZE_MAX) {
+        alike[t->rows.part] = true;
+    }
+    stk_status status = stk_labelled_rows_clean(&t->rows, listing, &t->ask, alike, &t->clean, err);
+    stk_mem_free(alike);
+    return status;
 }
 
 /* Pictures of one row are alike: where nothing else divides, the first of its columns does. */
@@ -505,6 +527,7 @@ static void close_tables(kaggle_table *t) {
     stk_label_table_free(&t->train);
     stk_label_table_free(&t->test);
     stk_given_sets_free(&t->given);
+    stk_csv_free(&t->clean);
     stk_csv_free(&t->all);
     stk_testset_close_sample(&t->sample);
     stk_survey_free(&t->survey);
@@ -533,13 +556,14 @@ stk_status stk_kaggle_list(stk_listing *listing, bool *fits, stk_error *err) {
     status = check_contents(listing, &t, err);
     STK_THEN(status, find_test(listing, &t, t.rows.csv->header[t.rows.id], err));
     STK_THEN(status, ask(listing, &t, err));
+    STK_THEN(status, find_rows(&t, err));
+    STK_THEN(status, clean_rows(listing, &t, err));
     STK_THEN(status,
              stk_given_sets_find(&t.given, listing, &t.survey, t.rows.csv->header[t.rows.id], err));
     STK_THEN(status, join_val(listing, &t, err));
-    STK_THEN(status, find_rows(&t, err));
     STK_THEN(status, find_groups(listing, &t, err));
     STK_THEN(status, stk_labelled_rows_check_cells(&t.rows, &t.ask, err));
-    STK_THEN(status, stk_labelled_rows_check_twice(&t.rows, err));
+    STK_THEN(status, stk_labelled_rows_check_pictures(&t.rows, err));
     STK_THEN(status, stk_labelled_rows_check_missing(&t.rows, listing, err));
     STK_THEN(status, list_test(listing, &t, err));
     STK_THEN(status, mark_others(listing, &t, err));

@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* The share of rows without a picture, and of pictures without a row, that is left out with a
- * warning. More of them mean that something else is wrong. */
+/* The share of rows without a picture or a label, and of pictures without a row, that is left out
+ * with a warning. More of them mean that something else is wrong. */
 #define MOST_LEFT_OUT 0.01
 
 static const char *id_of(const stk_labelled_rows *r, size_t row) {
@@ -59,9 +59,136 @@ static bool may_leave_out(const stk_listing *listing, size_t count, size_t all) 
            (mismatch == STK_MISMATCH_AUTO && (double)count <= MOST_LEFT_OUT * (double)all);
 }
 
+/* ---- rows that are left out ---- */
+
+/* Whether an empty cell says something: no label of a list, or nothing in one of several columns.
+ */
+static bool may_be_empty(const stk_ask *ask) {
+    return ask->task == STK_TASK_MULTILABEL || ask->count > 1;
+}
+
+/* Leaves out rows without a label if they are few. Their pictures need no label then. */
+static void drop_empty(stk_labelled_rows *r, const stk_listing *listing, const stk_ask *ask,
+                       bool *keep) {
+    stk_first_names empty = {0};
+    char names[300];
+    size_t label = ask->labels[0];
+    for (size_t row = 0; !may_be_empty(ask) && row < r->count; row++) {
+        keep[row] = stk_csv_cell(r->csv, row, label)[0] != '\0' || id_of(r, row)[0] == '\0';
+        if (!keep[row]) {
+            stk_first_names_add(&empty, id_of(r, row));
+        }
+    }
+    bool few = empty.count < r->count && may_leave_out(listing, empty.count, r->count);
+    for (size_t row = 0; empty.count > 0 && row < r->count; row++) {
+        if (!keep[row] && few && r->places[row].count > 0) {
+            memset(r->pictures->used + r->places[row].first, true, r->places[row].count);
+        }
+        keep[row] = keep[row] || !few;
+    }
+    if (empty.count > 0 && few) {
+        stk_events_warning(listing->events, "left out %zu row%s of %s without a label: %s",
+                           empty.count, stk_plural(empty.count), r->file,
+                           stk_first_names_text(&empty, names, sizeof names));
+    }
+}
+
+static bool is_alike(const stk_labelled_rows *r, size_t a, size_t b, const bool *alike) {
+    bool same = true;
+    const char *x = stk_csv_cell(r->csv, a, 0);
+    const char *y = stk_csv_cell(r->csv, b, 0);
+    for (size_t c = 0; same && c < r->csv->columns; c++) {
+        same = !alike[c] || stk_str_equal(x, y);
+        x = c + 1 < r->csv->columns ? stk_csv_next(x) : x;
+        y = c + 1 < r->csv->columns ? stk_csv_next(y) : y;
+    }
+    return same;
+}
+
+/* Leaves out rows that repeat one before. */
+static stk_status drop_repeated(const stk_labelled_rows *r, const stk_listing *listing,
+                                const bool *alike, bool *keep, stk_error *err) {
+    stk_map seen = {0};
+    stk_first_names repeated = {0};
+    char names[300];
+    stk_status status = STK_OK;
+    for (size_t row = 0; status == STK_OK && row < r->count; row++) {
+        const char *id = id_of(r, row);
+        bool added = true;
+        size_t first = 0;
+        if (!keep[row] || id[0] == '\0') {
+            continue;
+        }
+        if (!stk_map_add(&seen, id, row, &added)) {
+            status = STK_FAIL_MEMORY(err, r->where);
+        } else if (!added && stk_map_find(&seen, id, &first)) {
+            keep[row] = !is_alike(r, first, row, alike);
+            if (keep[row]) {
+                status = STK_FAIL(err, STK_ERR_DATA,
+                                  "%s has the id '%s' twice, on lines %zu and %zu; remove one row, "
+                                  "since a picture has one label",
+                                  r->where, id, line_of(r, first), line_of(r, row));
+            } else {
+                stk_first_names_add(&repeated, id);
+            }
+        }
+    }
+    if (status == STK_OK && repeated.count > 0) {
+        stk_events_warning(listing->events,
+                           "left out %zu row%s of %s that repeat%s the id and the label of another "
+                           "row: %s",
+                           repeated.count, stk_plural(repeated.count), r->file,
+                           repeated.count == 1 ? "s" : "",
+                           stk_first_names_text(&repeated, names, sizeof names));
+    }
+    stk_map_free(&seen);
+    return status;
+}
+
+/* Keeps these rows alone. */
+static stk_status keep_rows(stk_labelled_rows *r, const bool *keep, stk_csv *kept, stk_error *err) {
+    stk_status status = stk_csv_join(r->where, &(stk_csv_part){r->csv, keep}, 1, kept, err);
+    size_t count = 0;
+    if (status != STK_OK) {
+        return status;
+    }
+    r->found = 0;
+    for (size_t row = 0; row < r->count; row++) {
+        if (keep[row]) {
+            r->places[count++] = r->places[row];
+            r->found += r->places[row].count > 0;
+        }
+    }
+    r->csv = kept;
+    r->count = count;
+    return STK_OK;
+}
+
+stk_status stk_labelled_rows_clean(stk_labelled_rows *r, const stk_listing *listing,
+                                   const stk_ask *ask, const bool *alike, stk_csv *kept,
+                                   stk_error *err) {
+    bool all = true;
+    bool *keep = stk_mem_raw(r->count, sizeof *keep);
+    if (keep == NULL) {
+        return STK_FAIL_MEMORY(err, r->where);
+    }
+    memset(keep, true, r->count * sizeof *keep);
+    drop_empty(r, listing, ask, keep);
+    stk_status status = drop_repeated(r, listing, alike, keep, err);
+    for (size_t row = 0; row < r->count; row++) {
+        all = all && keep[row];
+    }
+    if (status == STK_OK && !all) {
+        status = keep_rows(r, keep, kept, err);
+    }
+    stk_mem_free(keep);
+    return status;
+}
+
+/* ---- checks ---- */
+
 stk_status stk_labelled_rows_check_cells(const stk_labelled_rows *r, const stk_ask *ask,
                                          stk_error *err) {
-    bool may_be_empty = ask->task == STK_TASK_MULTILABEL || ask->count > 1;
     size_t label = ask->labels[0];
     for (size_t row = 0; row < r->count; row++) {
         if (r->part != SIZE_MAX && stk_csv_cell(r->csv, row, r->part)[0] == '\0') {
@@ -70,55 +197,38 @@ stk_status stk_labelled_rows_check_cells(const stk_labelled_rows *r, const stk_a
                             line_of(r, row), r->csv->header[r->part]);
         }
         bool no_id = id_of(r, row)[0] == '\0';
-        if (no_id || (!may_be_empty && stk_csv_cell(r->csv, row, label)[0] == '\0')) {
+        if (no_id || (!may_be_empty(ask) && stk_csv_cell(r->csv, row, label)[0] == '\0')) {
             return STK_FAIL(err, STK_ERR_DATA,
                             "%s, line %zu: the %s (column %s) is empty; fill it in or remove the "
-                            "row",
+                            "row%s",
                             r->where, line_of(r, row), no_id ? "id" : "label",
-                            r->csv->header[no_id ? r->id : label]);
+                            r->csv->header[no_id ? r->id : label],
+                            no_id ? "" : ", or pass --mismatch skip to leave out such rows");
         }
     }
     return STK_OK;
 }
 
-static stk_status fail_twice(const stk_labelled_rows *r, size_t first, size_t second,
-                             stk_error *err) {
-    if (stk_str_equal(id_of(r, first), id_of(r, second))) {
-        return STK_FAIL(err, STK_ERR_DATA,
-                        "%s has the id '%s' twice, on lines %zu and %zu; remove one row, since a "
-                        "picture has one label",
-                        r->where, id_of(r, first), line_of(r, first), line_of(r, second));
-    }
-    return STK_FAIL(err, STK_ERR_DATA,
-                    "%s labels %s twice, on lines %zu ('%s') and %zu ('%s'); remove one row, since "
-                    "a picture has one label",
-                    r->where, r->pictures->paths[r->places[first].first], line_of(r, first),
-                    id_of(r, first), line_of(r, second), id_of(r, second));
-}
-
-stk_status stk_labelled_rows_check_twice(stk_labelled_rows *r, stk_error *err) {
-    stk_map seen = {0};
+stk_status stk_labelled_rows_check_pictures(stk_labelled_rows *r, stk_error *err) {
     stk_status status = STK_OK;
     size_t *owners = stk_mem_new(r->pictures->count, sizeof *owners); /* row + 1; 0: none yet */
     if (owners == NULL) {
         return STK_FAIL_MEMORY(err, r->where);
     }
     for (size_t row = 0; status == STK_OK && row < r->count; row++) {
-        bool added = true;
-        size_t first = 0;
         stk_row_pictures its = r->places[row];
-        if (!stk_map_add(&seen, id_of(r, row), row, &added)) {
-            status = STK_FAIL_MEMORY(err, r->where);
-        } else if (!added && stk_map_find(&seen, id_of(r, row), &first)) {
-            status = fail_twice(r, first, row, err);
-        } else if (its.count > 0 && owners[its.first] != 0) {
-            status = fail_twice(r, owners[its.first] - 1, row, err);
+        size_t first = its.count > 0 ? owners[its.first] : 0;
+        if (first > 0) {
+            status = STK_FAIL(err, STK_ERR_DATA,
+                              "%s labels %s twice, on lines %zu ('%s') and %zu ('%s'); remove one "
+                              "row, since a picture has one label",
+                              r->where, r->pictures->paths[its.first], line_of(r, first - 1),
+                              id_of(r, first - 1), line_of(r, row), id_of(r, row));
         } else if (its.count > 0) {
             owners[its.first] = row + 1;
             memset(r->pictures->used + its.first, true, its.count);
         }
     }
-    stk_map_free(&seen);
     stk_mem_free(owners);
     return status;
 }
