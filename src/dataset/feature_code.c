@@ -66,7 +66,7 @@ static void measure(stk_coded_column *c, const stk_column_profile *p) {
 }
 
 /* Whether the column counts the rows, in their order or another one. */
-static bool counts_rows(const stk_column_profile *p) {
+static bool is_row_number(const stk_column_profile *p) {
     double before = -INFINITY;
     bool grows = true;
     if (p->rows < FEWEST_ROWS || p->count < p->rows || p->numbers < p->rows || p->fractions) {
@@ -95,7 +95,7 @@ static bool has_amounts(const stk_column_profile *p) {
 /* Decides how the column becomes numbers; false: it says nothing that could be learned. */
 static bool plan_column(stk_coded_column *c, const stk_column_profile *p) {
     bool has_gaps = p->filled < p->rows || p->numbers < p->filled;
-    if ((p->count < 2 && !(p->count == 1 && p->filled < p->rows)) || counts_rows(p)) {
+    if ((p->count < 2 && !(p->count == 1 && p->filled < p->rows)) || is_row_number(p)) {
         return false;
     }
     c->amount = has_amounts(p);

@@ -256,6 +256,9 @@ bool stk_table_has_columns(const stk_csv *csv, const char *names);
 /* Whether a column is one of those that --label-column names; `names` may be NULL. */
 bool stk_table_is_named(const stk_csv *csv, const char *names, size_t column);
 
+/* Whether a column or row is in a list of them. */
+bool stk_table_is_in(const size_t *list, size_t count, size_t value);
+
 bool stk_table_is_id_name(const char *name);
 bool stk_table_is_label_name(const char *name);
 
