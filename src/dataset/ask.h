@@ -45,7 +45,8 @@ typedef struct stk_ask {
     char reason[300];     /* for people */
     stk_metric metric;    /* of the options or the description, if it can rate the task */
     bool metric_given;    /* by the options */
-    char phrase[64];      /* its words for it, or for one that cannot rate the task */
+    char phrase[64];      /* the description's words for it, or for one that cannot rate the task;
+                             "--metric auc" where the options name it */
 } stk_ask;                /* starts zeroed */
 
 /* Finds the label columns. STK_ERR_USAGE or STK_ERR_DATA when there is none, or several could be
@@ -60,6 +61,10 @@ STK_CHECKED stk_status stk_ask_columns(stk_ask *ask, const stk_listing *listing,
  * whether it changed.
  */
 bool stk_ask_whole_labels(const stk_ask *ask, stk_csv *train, const stk_ask_tables *tables);
+
+/* Writes 3.0 as 3 in a column of another table, where the labels of the training table are all
+ * whole numbers without ".0". */
+void stk_ask_whole_like(const stk_csv *train, size_t label, stk_csv *other, size_t column);
 
 /* Whether a text is a whole number, alone or with ".0" behind it. */
 bool stk_is_whole_number(const char *text, const char *behind);

@@ -17,7 +17,9 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "dataset/label_columns.h"
 #include "dataset/label_lists.h"
+#include "dataset/sample_cells.h"
 #include "metrics/metric_words.h"
 
 /* More different numbers than people give to classes by hand. */
@@ -50,63 +52,23 @@ static const char *const yes_texts[] = {"1", "1.0", "true", "yes", "y", "t", "po
 /* Classes of pictures that belong to no class, word by word: whales nobody knows. */
 static const char *const strangers[] = {"new", "unknown", "other", "stranger", NULL};
 
-/* ---- the cells of the sample submission ---- */
-
-/* What the sample's answers are: placeholders, but of the kind that is wanted. */
-typedef struct samples {
-    size_t cells;
-    size_t numbers;
-    size_t fractions;
-    size_t lists;  /* cells of two words or more */
-    size_t words;  /* the most words of a cell */
-    bool constant; /* all cells are the same */
-    bool spread;   /* the numbers are not only 0 and 1 */
-    char first[40];
-} samples;
-
-/* `known` are the texts of the label column: a cell that is one of them is no list. */
-static void note_cell(samples *s, const char *cell, const stk_map *known) {
-    double x;
-    size_t words = stk_map_find(known, cell, NULL) ? 1 : stk_label_list_count(cell, ' ');
-    if (s->cells == 0) {
-        snprintf(s->first, sizeof s->first, "%.30s", cell);
-        s->constant = true;
-    }
-    s->constant = s->constant && strncmp(cell, s->first, 30) == 0;
-    s->cells++;
-    s->lists += words > 1;
-    s->words = words > s->words ? words : s->words;
-    if (stk_cell_number(cell, &x)) {
-        s->numbers++;
-        s->fractions += x != floor(x);
-        s->spread = s->spread || (x != 0 && x != 1);
-    }
-}
-
-static samples read_samples(const stk_csv *csv, size_t id, size_t kept, const stk_map *known) {
-    samples s = {0};
-    for (size_t row = 0; csv != NULL && row < csv->rows; row++) {
-        const char *cell = stk_csv_cell(csv, row, 0);
-        for (size_t c = 0; c < csv->columns; c++) {
-            if (c != id && c != kept) {
-                note_cell(&s, cell, known);
-            }
-            cell = c + 1 < csv->columns ? stk_csv_next(cell) : cell;
-        }
-    }
-    return s;
-}
-
 /* ---- deciding ---- */
+
+/* What may be taken for something else; told where the decision stands. */
+typedef struct doubts {
+    char texts[2][600];
+    size_t count;
+} doubts;
 
 /* What is known while it is decided. */
 typedef struct asking {
     stk_ask *ask;
+    doubts *doubts;
     const stk_listing *listing;
     const stk_ask_tables *tables;
     const stk_hints *hints;
     stk_task wanted; /* --task */
-    samples sample;
+    stk_sample_cells sample;
     bool has_sample;
     size_t asked;              /* columns of the sample that are answers */
     stk_column_profile labels; /* owned: of the only label column */
@@ -119,6 +81,16 @@ static void STK_PRINTF(2, 3) say(stk_ask *ask, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(ask->reason, sizeof ask->reason, format, arguments);
     va_end(arguments);
+}
+
+static void STK_PRINTF(2, 3) doubt(asking *a, const char *format, ...) {
+    va_list arguments;
+    if (a->doubts->count < STK_COUNT(a->doubts->texts)) {
+        char *text = a->doubts->texts[a->doubts->count++];
+        va_start(arguments, format);
+        vsnprintf(text, sizeof a->doubts->texts[0], format, arguments);
+        va_end(arguments);
+    }
 }
 
 static void decide(asking *a, stk_task task, stk_answer_kind kind) {
@@ -183,13 +155,12 @@ static bool is_regression(asking *a) {
         return false;
     }
     bool amount = p->count > MANY_NUMBERS && !stk_table_is_label_name(a->name);
-    stk_events_warning(a->listing->events,
-                       "column '%s' of %s holds %zu different %s from %s to %s in %zu rows: %s; "
-                       "--task %s takes them %s",
-                       a->name, a->tables->file, p->count, kind, p->least_text, p->most_text,
-                       p->rows,
-                       amount ? "they are taken as amounts" : "each is taken as a class of its own",
-                       amount ? "single" : "regression", amount ? "as classes" : "as amounts");
+    doubt(a,
+          "column '%s' of %s holds %zu different %s from %s to %s in %zu rows: %s; "
+          "--task %s takes them %s",
+          a->name, a->tables->file, p->count, kind, p->least_text, p->most_text, p->rows,
+          amount ? "they are taken as amounts" : "each is taken as a class of its own",
+          amount ? "single" : "regression", amount ? "as classes" : "as amounts");
     say(a->ask, "%s looks measured", a->name);
     return amount;
 }
@@ -259,7 +230,7 @@ static const char *positive_of(const asking *a, const char *first, const char *s
 /* Probability or label: the metric says it, or else the cells of the sample. */
 static void decide_binary(asking *a, const char *first, const char *second) {
     const char *positive = positive_of(a, first, second);
-    const samples *s = &a->sample;
+    const stk_sample_cells *s = &a->sample;
     const stk_hints *h = a->hints;
     a->ask->positive = positive;
     bool names = s->numbers < s->cells; /* the sample has class names, or "True" */
@@ -294,11 +265,11 @@ static bool is_multilabel(asking *a) {
         return true;
     }
     if (lists->doubtful) {
-        stk_events_warning(a->listing->events,
-                           "column '%s' of %s may hold several labels in a cell, such as '%.100s': "
-                           "each of the %zu texts is taken as a class of its own; --task "
-                           "multilabel divides them",
-                           a->name, a->tables->file, lists->example, a->labels.count);
+        doubt(a,
+              "column '%s' of %s may hold several labels in a cell, such as '%.100s': "
+              "each of the %zu texts is taken as a class of its own; --task "
+              "multilabel divides them",
+              a->name, a->tables->file, lists->example, a->labels.count);
     }
     return false;
 }
@@ -317,7 +288,7 @@ static const char *stranger_among(const stk_column_profile *p) {
 }
 
 static bool is_ranking(asking *a) {
-    const samples *s = &a->sample;
+    const stk_sample_cells *s = &a->sample;
     bool by_sample = a->has_sample && a->asked == 1 && s->cells > 0 && 2 * s->lists > s->cells &&
                      !a->hints->labels && !a->hints->probabilities;
     if (!by_sample && a->hints->ranked == 0) {
@@ -420,45 +391,10 @@ static stk_status decide_column(asking *a, stk_error *err) {
 
 /* ---- several label columns ---- */
 
-typedef struct label_columns {
-    bool flags;      /* all hold 0 and 1 */
-    bool numbers;    /* all hold numbers or nothing */
-    bool one_hot;    /* each row has one 1 */
-    const char *odd; /* a column without numbers */
-} label_columns;
-
-static stk_status look_at_columns(const asking *a, label_columns *found, stk_error *err) {
-    const stk_csv *csv = a->tables->train;
-    stk_status status = STK_OK;
-    *found = (label_columns){.flags = true, .numbers = true, .one_hot = true};
-    for (size_t i = 0; status == STK_OK && i < a->ask->count; i++) {
-        stk_column_profile p;
-        status = stk_column_profile_make(&p, csv, a->ask->labels[i], err);
-        if (status == STK_OK) {
-            bool numeric = stk_column_is_numeric(&p);
-            bool flags = numeric && !p.fractions && p.least >= 0 && p.most <= 1;
-            found->flags = found->flags && flags;
-            found->numbers = found->numbers && numeric;
-            found->odd =
-                !numeric && found->odd == NULL ? csv->header[a->ask->labels[i]] : found->odd;
-            stk_column_profile_free(&p);
-        }
-    }
-    for (size_t row = 0; found->flags && found->one_hot && row < csv->rows; row++) {
-        size_t ones = 0;
-        for (size_t i = 0; i < a->ask->count; i++) {
-            double x = 0;
-            ones += stk_cell_number(stk_csv_cell(csv, row, a->ask->labels[i]), &x) && x == 1;
-        }
-        found->one_hot = ones == 1;
-    }
-    return status;
-}
-
 static stk_status decide_columns(asking *a, stk_error *err) {
-    label_columns c;
-    stk_status status = look_at_columns(a, &c, err);
+    stk_label_columns c;
     size_t count = a->ask->count;
+    stk_status status = stk_label_columns_look(&c, a->tables->train, a->ask->labels, count, err);
     if (status != STK_OK) {
         return status;
     }
@@ -514,58 +450,6 @@ static void take_metric(stk_ask *ask, const stk_hints *hints) {
     snprintf(ask->phrase, sizeof ask->phrase, "%s", phrase);
 }
 
-/* Decides by the tables and these hints. */
-static stk_status ask_tables(stk_ask *ask, const stk_listing *listing, const stk_ask_tables *t,
-                             const stk_hints *hints, stk_error *err) {
-    asking a = {.ask = ask,
-                .listing = listing,
-                .tables = t,
-                .hints = hints,
-                .wanted = (stk_task)listing->options->task,
-                .has_sample = t->sample != NULL};
-    if (a.has_sample) {
-        a.asked = t->sample->columns - 1 - (t->sample_kept != SIZE_MAX);
-    }
-    if (ask->count > 1) {
-        a.sample = read_samples(t->sample, t->sample_id, t->sample_kept, &a.labels.places);
-        stk_status done = decide_columns(&a, err);
-        take_metric(ask, hints);
-        return done;
-    }
-    a.name = t->train->header[ask->labels[0]];
-    stk_status status = stk_column_profile_make(&a.labels, t->train, ask->labels[0], err);
-    STK_THEN(status, stk_label_lists_find(&a.lists, &a.labels, err));
-    a.sample = read_samples(t->sample, t->sample_id, t->sample_kept, &a.labels.places);
-    STK_THEN(status, decide_column(&a, err));
-    stk_column_profile_free(&a.labels);
-    take_metric(ask, hints);
-    return status;
-}
-
-/* Whether the folder alone leads to the metric of the options: what was decided then stands, as in
- * a run that is begun again with all options that it told. */
-static bool leads_to(const stk_ask *ask, stk_metric metric) {
-    stk_metric own = ask->metric != STK_METRIC_AUTO
-                         ? ask->metric
-                         : stk_metric_default(ask->task, ask->answer.kind);
-    return own == metric;
-}
-
-stk_status stk_ask_task(stk_ask *ask, const stk_listing *listing, const stk_ask_tables *t,
-                        const stk_hints *hints, stk_error *err) {
-    const stk_dataset_options *options = listing->options;
-    const stk_ask before = *ask;
-    stk_hints named = *hints;
-    stk_listing quiet = *listing;
-    quiet.events = NULL;
-    if (options->metric_given &&
-        (ask_tables(ask, &quiet, t, hints, NULL) != STK_OK || !leads_to(ask, options->metric))) {
-        stk_hints_name_metric(&named, options->metric);
-    }
-    *ask = before;
-    return ask_tables(ask, listing, t, &named, err);
-}
-
 /* A profile of classes that no table has. */
 static stk_status profile_of_names(stk_column_profile *p, const char *const *names, size_t count,
                                    stk_error *err) {
@@ -607,39 +491,94 @@ static stk_status decide_classes(asking *a, const char *const *classes, size_t c
     return STK_OK;
 }
 
-static stk_status ask_names(stk_ask *ask, const stk_listing *listing, const stk_csv *sample,
-                            size_t sample_id, const char *const *classes, size_t count,
-                            const stk_hints *hints, stk_error *err) {
-    stk_ask_tables t = {.sample = sample, .sample_id = sample_id, .sample_kept = SIZE_MAX};
-    *ask = (stk_ask){.metric = STK_METRIC_AUTO};
+/* ---- the whole ---- */
+
+/* What is decided about. */
+typedef struct question {
+    const stk_listing *listing;
+    const stk_ask_tables *tables; /* tables->train NULL: no table has labels */
+    const char *const *classes;   /* in that case: those of folders or names */
+    size_t class_count;
+} question;
+
+/* Decides by these hints; `ask` has its columns. */
+static stk_status decide_by(const question *q, const stk_hints *hints, stk_ask *ask,
+                            doubts *doubtful, stk_error *err) {
+    const stk_ask_tables *t = q->tables;
     asking a = {.ask = ask,
-                .listing = listing,
-                .tables = &t,
+                .doubts = doubtful,
+                .listing = q->listing,
+                .tables = t,
                 .hints = hints,
-                .wanted = (stk_task)listing->options->task,
-                .has_sample = sample != NULL,
-                .asked = sample != NULL ? sample->columns - 1 : 0,
+                .wanted = (stk_task)q->listing->options->task,
+                .has_sample = t->sample != NULL,
                 .name = "the data set"};
-    stk_status status = profile_of_names(&a.labels, classes, count, err);
-    if (status != STK_OK) {
-        return status;
+    stk_status status = STK_OK;
+    bool has_table = t->train != NULL;
+    bool one_column = has_table && ask->count == 1;
+    if (a.has_sample) {
+        a.asked = t->sample->columns - 1 - (t->sample_kept != SIZE_MAX);
     }
-    a.sample = read_samples(sample, sample_id, SIZE_MAX, &a.labels.places);
-    status = decide_classes(&a, classes, count, err);
+    if (!has_table) {
+        status = profile_of_names(&a.labels, q->classes, q->class_count, err);
+    } else if (one_column) {
+        a.name = t->train->header[ask->labels[0]];
+        status = stk_column_profile_make(&a.labels, t->train, ask->labels[0], err);
+        STK_THEN(status, stk_label_lists_find(&a.lists, &a.labels, err));
+    }
+    if (status == STK_OK) {
+        a.sample = stk_sample_cells_read(t->sample, t->sample_id, t->sample_kept, &a.labels.places);
+        status = !has_table   ? decide_classes(&a, q->classes, q->class_count, err)
+                 : one_column ? decide_column(&a, err)
+                              : decide_columns(&a, err);
+    }
     stk_column_profile_free(&a.labels);
     take_metric(ask, hints);
     return status;
 }
 
+/* Whether the folder alone leads to the metric of the options: what was decided then stands, as in
+ * a run that is begun again with all options that it told. */
+static bool leads_to(const stk_ask *ask, stk_metric metric) {
+    stk_metric own = ask->metric != STK_METRIC_AUTO
+                         ? ask->metric
+                         : stk_metric_default(ask->task, ask->answer.kind);
+    return own == metric;
+}
+
+/* Decides by the folder, and once more by the metric of the options where that does not follow. */
+static stk_status decide_question(const question *q, const stk_hints *hints, stk_ask *ask,
+                                  stk_error *err) {
+    const stk_dataset_options *options = q->listing->options;
+    const stk_ask before = *ask;
+    doubts doubtful = {.count = 0};
+    stk_status status = decide_by(q, hints, ask, &doubtful, err);
+    if (status == STK_OK && options->metric_given && !leads_to(ask, options->metric)) {
+        stk_hints named = *hints;
+        stk_hints_name_metric(&named, options->metric);
+        *ask = before;
+        doubtful.count = 0;
+        status = decide_by(q, &named, ask, &doubtful, err);
+    }
+    for (size_t i = 0; status == STK_OK && i < doubtful.count; i++) {
+        stk_events_warning(q->listing->events, "%s", doubtful.texts[i]);
+    }
+    return status;
+}
+
+stk_status stk_ask_task(stk_ask *ask, const stk_listing *listing, const stk_ask_tables *t,
+                        const stk_hints *hints, stk_error *err) {
+    const question q = {.listing = listing, .tables = t};
+    return decide_question(&q, hints, ask, err);
+}
+
 stk_status stk_ask_classes(stk_ask *ask, const stk_listing *listing, const stk_csv *sample,
                            size_t sample_id, const char *const *classes, size_t count,
                            const stk_hints *hints, stk_error *err) {
-    const stk_dataset_options *options = listing->options;
-    stk_hints named = *hints;
-    if (options->metric_given &&
-        (ask_names(ask, listing, sample, sample_id, classes, count, hints, NULL) != STK_OK ||
-         !leads_to(ask, options->metric))) {
-        stk_hints_name_metric(&named, options->metric);
-    }
-    return ask_names(ask, listing, sample, sample_id, classes, count, &named, err);
+    const stk_ask_tables tables = {
+        .sample = sample, .sample_id = sample_id, .sample_kept = SIZE_MAX};
+    const question q = {
+        .listing = listing, .tables = &tables, .classes = classes, .class_count = count};
+    *ask = (stk_ask){.metric = STK_METRIC_AUTO};
+    return decide_question(&q, hints, ask, err);
 }

@@ -2,7 +2,7 @@
  * ask_whole.c - labels 0, 1, 2 that a table has as 0.0, 1.0, 2.0.
  *
  * A submission with 2.0 is refused where the sample has 0. So the labels lose the ".0" before
- * anything is found out about them.
+ * anything is found out about them, and so do those of rows that validate.
  */
 #include "dataset/ask.h"
 
@@ -54,18 +54,30 @@ static bool sample_has_point(const stk_ask_tables *t) {
     return found;
 }
 
-bool stk_ask_whole_labels(const stk_ask *ask, stk_csv *train, const stk_ask_tables *tables) {
+/* Whether all filled cells of a column are whole numbers with this behind them, and some is filled.
+ */
+static bool all_whole(const stk_csv *csv, size_t column, const char *behind) {
     bool all = true;
     size_t filled = 0;
-    size_t column = ask->labels[0];
-    for (size_t row = 0; ask->count == 1 && all && row < train->rows; row++) {
-        const char *cell = stk_csv_cell(train, row, column);
+    for (size_t row = 0; all && row < csv->rows; row++) {
+        const char *cell = stk_csv_cell(csv, row, column);
         filled += cell[0] != '\0';
-        all = cell[0] == '\0' || stk_is_whole_number(cell, POINT_ZERO);
+        all = cell[0] == '\0' || stk_is_whole_number(cell, behind);
     }
-    if (filled == 0 || !all || sample_has_point(tables)) {
+    return all && filled > 0;
+}
+
+bool stk_ask_whole_labels(const stk_ask *ask, stk_csv *train, const stk_ask_tables *tables) {
+    if (ask->count > 1 || !all_whole(train, ask->labels[0], POINT_ZERO) ||
+        sample_has_point(tables)) {
         return false;
     }
-    stk_csv_cut(train, column, POINT_ZERO);
+    stk_csv_cut(train, ask->labels[0], POINT_ZERO);
     return true;
+}
+
+void stk_ask_whole_like(const stk_csv *train, size_t label, stk_csv *other, size_t column) {
+    if (all_whole(train, label, "")) {
+        stk_csv_cut(other, column, POINT_ZERO);
+    }
 }

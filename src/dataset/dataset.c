@@ -51,9 +51,9 @@ static const stk_option dataset_options[] = {
                 "pictures or more where a budget decides on the epochs, this was not given and the "
                 "metric has no rule for labels"),
     STK_OPTION(CHOICE, "mismatch", mismatch, .fallback = "auto", .choices = "error skip auto",
-               .help = "labels without pictures and pictures without labels: stop, or leave them "
-                       "out; auto: leave out up to 1 % of a table's rows, or of its pictures, and "
-                       "otherwise stop"),
+               .help = "labels without pictures, pictures without labels and rows of a table "
+                       "without a label: stop, or leave them out; auto: leave out up to 1 % of a "
+                       "table's rows, or of its pictures, and otherwise stop"),
     STK_OPTION(CHOICE, "rare-class", rare_class, .fallback = "train",
                .choices = "error train drop auto",
                .help = "a class with one image: stop, train on it without validating, or leave it "

@@ -33,7 +33,8 @@ typedef struct stk_dataset_options {
     int task;                      /* stk_task */
     bool columns;                  /* further columns of the tables are inputs, too */
     double val_fraction;           /* of each class, when no validation set is given */
-    int mismatch;                  /* stk_mismatch: labels without files and files without labels */
+    int mismatch;                  /* stk_mismatch: labels without files, files without labels,
+                                      and rows of a table without a label */
     int rare_class; /* stk_rare_class: a class with one image when a split is needed */
     /* The subset. 0, negative numbers and auto mean all. */
     int64_t classes;
@@ -122,7 +123,8 @@ typedef struct stk_dataset {
                                   STK_METRIC_AUTO: nothing is known */
     bool metric_given;         /* by options */
     const char *metric_phrase; /* the description's words for it, or for a metric that cannot rate
-                                  the task; NULL, "": there are none */
+                                  the task; "--metric auc" where the options name it; NULL, "":
+                                  there are none */
     /* Classes or labels, sorted by bytes or, when all are whole numbers, by value; or the names of
      * the numbers to predict, in the order of their columns. */
     const char *const *classes;

@@ -66,7 +66,7 @@ static void measure(stk_coded_column *c, const stk_column_profile *p) {
 }
 
 /* Whether the column counts the rows, in their order or another one. */
-static bool counts_rows(const stk_column_profile *p) {
+static bool is_row_number(const stk_column_profile *p) {
     double before = -INFINITY;
     bool grows = true;
     if (p->rows < FEWEST_ROWS || p->count < p->rows || p->numbers < p->rows || p->fractions) {
@@ -95,7 +95,7 @@ static bool has_amounts(const stk_column_profile *p) {
 /* Decides how the column becomes numbers; false: it says nothing that could be learned. */
 static bool plan_column(stk_coded_column *c, const stk_column_profile *p) {
     bool has_gaps = p->filled < p->rows || p->numbers < p->filled;
-    if ((p->count < 2 && !(p->count == 1 && p->filled < p->rows)) || counts_rows(p)) {
+    if ((p->count < 2 && !(p->count == 1 && p->filled < p->rows)) || is_row_number(p)) {
         return false;
     }
     c->amount = has_amounts(p);
@@ -250,6 +250,20 @@ stk_status stk_feature_code_add(stk_feature_code *code, const stk_coded_column *
 
 /* ---- cells ---- */
 
+/* The place of a cell's text or else of a text that is the same number: 30 is 30.0. */
+static bool find_place(const stk_coded_column *c, const char *cell, const double *number,
+                       size_t *place) {
+    bool found = stk_map_find(&c->places, cell, place);
+    for (size_t i = 0; number != NULL && !found && i < c->text_count; i++) {
+        double x;
+        if (stk_cell_number(c->texts[i], &x) && !(x < *number) && !(x > *number)) {
+            *place = i;
+            found = true;
+        }
+    }
+    return found;
+}
+
 static void code_cell(const stk_coded_column *c, const char *cell, float *at) {
     double x;
     bool is_number = stk_cell_number(cell, &x);
@@ -261,7 +275,7 @@ static void code_cell(const stk_coded_column *c, const char *cell, float *at) {
         *at++ = is_number ? 0 : 1;
     }
     size_t place;
-    if (stk_map_find(&c->places, cell, &place)) {
+    if (find_place(c, cell, is_number ? &x : NULL, &place)) {
         at[place] = 1;
     }
 }
@@ -289,18 +303,20 @@ static void code_row(const stk_feature_code *code, const stk_csv *csv, size_t ro
 }
 
 stk_status stk_feature_code_apply(const stk_feature_code *code, const stk_csv *csv, float *values,
-                                  size_t *absent, const char **absent_name, stk_error *err) {
+                                  stk_features_absent *absent, stk_error *err) {
+    stk_features_absent lacks = {0};
     size_t *columns = stk_mem_new(code->count, sizeof *columns);
     if (columns == NULL) {
         return STK_FAIL_MEMORY(err, "the columns of the table");
     }
-    *absent = 0;
-    *absent_name = NULL;
     for (size_t i = 0; i < code->count; i++) {
         columns[i] = stk_csv_column(csv, code->columns[i].name);
-        if (columns[i] == SIZE_MAX && (*absent)++ == 0) {
-            *absent_name = code->columns[i].name;
+        if (columns[i] == SIZE_MAX && lacks.columns++ == 0) {
+            lacks.name = code->columns[i].name;
         }
+    }
+    if (absent != NULL) {
+        *absent = lacks;
     }
     for (size_t row = 0; row < csv->rows; row++) {
         code_row(code, csv, row, columns, values + row * (size_t)code->numbers);

@@ -14,25 +14,16 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/text/text_blocks.h"
+#include "dataset/label_columns.h"
+#include "dataset/label_lists.h"
 
 /* ---- by a column ---- */
 
 /* The set that a cell names. */
 static stk_set_kind set_in(const char *cell) {
-    static const struct {
-        const char *word;
-        stk_set_kind set;
-    } words[] = {
-        {"train", STK_SET_TRAIN}, {"training", STK_SET_TRAIN}, {"val", STK_SET_VAL},
-        {"valid", STK_SET_VAL},   {"validation", STK_SET_VAL}, {"dev", STK_SET_VAL},
-        {"test", STK_SET_TEST},   {"testing", STK_SET_TEST},
-    };
-    for (size_t i = 0; i < STK_COUNT(words); i++) {
-        if (stk_str_equal_nocase(cell, words[i].word)) {
-            return words[i].set;
-        }
-    }
-    return STK_SET_NONE;
+    bool weak;
+    return stk_set_word(cell, &weak);
 }
 
 /* Counts the rows of each set; false: some cell names none, or none is another set's than those
@@ -157,29 +148,101 @@ typedef struct left_out {
     size_t missing; /* without a picture */
     size_t trained; /* with a picture of a training row */
     size_t unclear; /* without a label, or with a picture of another such row */
-    size_t strange; /* with a class that no training row has */
+    size_t strange; /* with a class or label that no training row has */
 } left_out;
 
 /* What is needed to judge a row. */
 typedef struct judge {
     const stk_listing *listing;
+    const stk_ask *ask;
     stk_given_sets *given;
     const stk_map *trained;
     stk_map pictures; /* owned: of rows that are taken */
-    stk_map classes;  /* owned: texts of the training table; empty where labels are no classes */
+    stk_map known;    /* owned: classes or labels that training rows have */
+    stk_texts texts;  /* owned: labels, for `known` */
     size_t id;
-    size_t label; /* the first label's column */
-    bool needs_label;
+    size_t *labels; /* owned: columns, in the order of `ask` */
     left_out out;
 } judge;
+
+typedef enum verdict { FITS, UNCLEAR, STRANGE } verdict;
+
+/* Whether labels are texts: of columns of 0 and 1 the names of the columns are. */
+static bool has_texts(const stk_ask *ask) {
+    return ask->task != STK_TASK_REGRESSION && ask->count == 1;
+}
+
+/* Notes the labels that a training cell lists. */
+static bool note_list(judge *j, const char *cell) {
+    const char *word;
+    size_t length;
+    bool ok = true;
+    while (ok && (word = stk_label_list_next(&cell, j->ask->answer.divider, &length)) != NULL) {
+        bool added = false;
+        char *name = stk_mem_strndup(word, length);
+        ok = name != NULL && stk_map_add(&j->known, name, 0, &added);
+        if (ok && added) {
+            ok = stk_texts_take(&j->texts, name);
+        } else {
+            stk_mem_free(name);
+        }
+    }
+    return ok;
+}
+
+static stk_status note_known(judge *j, const stk_csv *train, stk_error *err) {
+    bool ok = true;
+    bool added;
+    for (size_t row = 0; ok && has_texts(j->ask) && row < train->rows; row++) {
+        const char *cell = stk_csv_cell(train, row, j->ask->labels[0]);
+        ok = j->ask->task == STK_TASK_MULTILABEL ? note_list(j, cell)
+                                                 : stk_map_add(&j->known, cell, row, &added);
+    }
+    return ok ? STK_OK : STK_FAIL_MEMORY(err, j->given->val.file);
+}
+
+/* Whether training rows have all labels that a cell lists. */
+static stk_status judge_list(const judge *j, const char *cell, verdict *v, stk_error *err) {
+    const char *word;
+    size_t length;
+    while (*v == FITS &&
+           (word = stk_label_list_next(&cell, j->ask->answer.divider, &length)) != NULL) {
+        char *name = stk_mem_strndup(word, length);
+        if (name == NULL) {
+            return STK_FAIL_MEMORY(err, j->given->val.file);
+        }
+        *v = stk_map_find(&j->known, name, NULL) ? FITS : STRANGE;
+        stk_mem_free(name);
+    }
+    return STK_OK;
+}
+
+/* Whether a row says something that a training row could say. */
+static stk_status judge_label(const judge *j, size_t row, verdict *v, stk_error *err) {
+    const stk_csv *csv = &j->given->val.csv;
+    const char *first = stk_csv_cell(csv, row, j->labels[0]);
+    size_t ones;
+    size_t numbers = stk_label_columns_numbers(csv, row, j->labels, j->ask->count, &ones);
+    *v = FITS;
+    if (j->ask->one_hot) {
+        *v = ones == 1 ? FITS : UNCLEAR;
+    } else if (j->ask->task == STK_TASK_REGRESSION) {
+        *v = numbers > 0 ? FITS : UNCLEAR;
+    } else if (has_texts(j->ask) && j->ask->task == STK_TASK_MULTILABEL) {
+        return judge_list(j, first, v, err);
+    } else if (has_texts(j->ask)) {
+        *v = first[0] == '\0' ? UNCLEAR : stk_map_find(&j->known, first, NULL) ? FITS : STRANGE;
+    }
+    return STK_OK;
+}
 
 /* Whether a row validates; notes its pictures. */
 static stk_status judge_row(judge *j, size_t row, bool *taken, stk_error *err) {
     const stk_label_table *val = &j->given->val;
-    const char *label = stk_csv_cell(&val->csv, row, j->label);
     stk_row_pictures *its = &j->given->places[row];
     size_t other;
     bool added = true;
+    verdict v;
     *taken = false;
     if (stk_match_find(j->listing, &val->match, stk_csv_cell(&val->csv, row, j->id), &its->first,
                        &its->count, &other) != STK_FOUND_ONE) {
@@ -189,17 +252,18 @@ static stk_status judge_row(judge *j, size_t row, bool *taken, stk_error *err) {
     const char *path = val->match.view.paths[its->first];
     if (stk_map_find(j->trained, path, NULL)) {
         j->out.trained++;
-    } else if (j->needs_label && label[0] == '\0') {
-        j->out.unclear++;
-    } else if (j->classes.count > 0 && !stk_map_find(&j->classes, label, NULL)) {
-        j->out.strange++;
-    } else if (!stk_map_add(&j->pictures, path, row, &added)) {
-        return STK_FAIL_MEMORY(err, val->file);
-    } else {
-        *taken = added;
-        j->out.unclear += !added;
+        return STK_OK;
     }
-    return STK_OK;
+    stk_status status = judge_label(j, row, &v, err);
+    if (status == STK_OK && v == FITS && !stk_map_add(&j->pictures, path, row, &added)) {
+        status = STK_FAIL_MEMORY(err, val->file);
+    }
+    if (status == STK_OK) {
+        *taken = v == FITS && added;
+        j->out.strange += v == STRANGE;
+        j->out.unclear += v == UNCLEAR || !added;
+    }
+    return status;
 }
 
 /* The text of one reason, behind those before. */
@@ -219,7 +283,9 @@ static void tell_rows(const judge *j, size_t taken) {
     add_reason(left, sizeof left, out->missing, "without a picture");
     add_reason(left, sizeof left, out->trained, "with a training picture");
     add_reason(left, sizeof left, out->unclear, "without a label or with a picture twice");
-    add_reason(left, sizeof left, out->strange, "with a class that no training row has");
+    add_reason(left, sizeof left, out->strange,
+               j->ask->task == STK_TASK_MULTILABEL ? "with a label that no training row has"
+                                                   : "with a class that no training row has");
     if (taken == 0) {
         snprintf(what, sizeof what, "the validation rows of %.200s are left out", val->file);
         snprintf(why, sizeof why, "all are of no use: %s", left);
@@ -252,18 +318,10 @@ static bool has_columns(const stk_listing *listing, const stk_label_table *val,
 }
 
 /* Decides on every row. */
-static stk_status judge_rows(judge *j, const stk_csv *train, const stk_ask *ask, bool *taken,
-                             size_t *count, stk_error *err) {
-    const stk_csv *csv = &j->given->val.csv;
-    bool classes = stk_task_has_classes(ask->task) && !ask->one_hot;
-    bool added;
-    bool ok = true;
-    for (size_t row = 0; ok && classes && row < train->rows; row++) {
-        ok = stk_map_add(&j->classes, stk_csv_cell(train, row, ask->labels[0]), row, &added);
-    }
-    stk_status status = ok ? STK_OK : STK_FAIL_MEMORY(err, j->given->val.file);
+static stk_status judge_rows(judge *j, bool *taken, size_t *count, stk_error *err) {
+    stk_status status = STK_OK;
     *count = 0;
-    for (size_t row = 0; status == STK_OK && row < csv->rows; row++) {
+    for (size_t row = 0; status == STK_OK && row < j->given->val.csv.rows; row++) {
         status = judge_row(j, row, &taken[row], err);
         /* The rows that are taken stand one after another in the joined table. */
         if (status == STK_OK && taken[row]) {
@@ -271,6 +329,30 @@ static stk_status judge_rows(judge *j, const stk_csv *train, const stk_ask *ask,
         }
     }
     return status;
+}
+
+/* Finds the columns of the labels, and what training rows say in them. */
+static stk_status open_judge(judge *j, const stk_csv *train, stk_error *err) {
+    const stk_ask *ask = j->ask;
+    stk_csv *csv = &j->given->val.csv;
+    j->labels = stk_mem_new(ask->count, sizeof *j->labels);
+    if (j->labels == NULL) {
+        return STK_FAIL_MEMORY(err, j->given->val.file);
+    }
+    for (size_t i = 0; i < ask->count; i++) {
+        j->labels[i] = stk_csv_column(csv, train->header[ask->labels[i]]);
+    }
+    if (ask->count == 1) {
+        stk_ask_whole_like(train, ask->labels[0], csv, j->labels[0]);
+    }
+    return note_known(j, train, err);
+}
+
+static void close_judge(judge *j) {
+    stk_map_free(&j->pictures);
+    stk_map_free(&j->known);
+    stk_texts_free(&j->texts);
+    stk_mem_free(j->labels);
 }
 
 stk_status stk_given_sets_join(stk_given_sets *given, const stk_listing *listing,
@@ -283,16 +365,16 @@ stk_status stk_given_sets_join(stk_given_sets *given, const stk_listing *listing
         return STK_OK;
     }
     judge j = {.listing = listing,
+               .ask = ask,
                .given = given,
                .trained = trained,
-               .id = stk_csv_column(&val->csv, train->header[id]),
-               .label = stk_csv_column(&val->csv, train->header[ask->labels[0]]),
-               .needs_label = ask->task != STK_TASK_MULTILABEL && ask->count == 1};
+               .id = stk_csv_column(&val->csv, train->header[id])};
     bool *taken = stk_mem_new(val->csv.rows, sizeof *taken);
     given->places = stk_mem_new(val->csv.rows, sizeof *given->places);
     stk_status status =
         taken != NULL && given->places != NULL ? STK_OK : STK_FAIL_MEMORY(err, val->file);
-    STK_THEN(status, judge_rows(&j, train, ask, taken, &count, err));
+    STK_THEN(status, open_judge(&j, train, err));
+    STK_THEN(status, judge_rows(&j, taken, &count, err));
     if (status == STK_OK) {
         tell_rows(&j, count);
     }
@@ -300,8 +382,7 @@ stk_status stk_given_sets_join(stk_given_sets *given, const stk_listing *listing
         const stk_csv_part parts[] = {{train, NULL}, {&val->csv, taken}};
         status = stk_csv_join(val->file, parts, STK_COUNT(parts), all, err);
     }
-    stk_map_free(&j.pictures);
-    stk_map_free(&j.classes);
+    close_judge(&j);
     stk_mem_free(taken);
     return status;
 }

@@ -11,12 +11,6 @@
 #include "dataset/ask.h"
 #include "dataset/label_table.h"
 
-/* A row's pictures: a range of the view. */
-typedef struct stk_row_pictures {
-    size_t first;
-    size_t count; /* 0: there is none */
-} stk_row_pictures;
-
 typedef struct stk_given_sets {
     size_t column;            /* of the training table, names the sets; SIZE_MAX: none does */
     stk_label_table val;      /* owned: rows that validate; file NULL: there are none */

@@ -2,12 +2,12 @@
  * kaggle.c - a table of ids and labels beside pictures.
  *
  * label_table.c finds the table and its pictures, ask_columns.c and ask_task.c what is asked for,
- * testset.c lists the test rows. Rows and pictures without a partner are an error with counts and
- * examples: a label that is lost in silence costs accuracy.
+ * labelled_rows.c checks rows against pictures, testset.c lists the test rows.
  */
 #include "dataset/ask.h"
 #include "dataset/given_sets.h"
 #include "dataset/label_table.h"
+#include "dataset/labelled_rows.h"
 #include "dataset/records.h"
 #include "dataset/train_rows.h"
 
@@ -20,10 +20,6 @@
 #include "base/mem.h"
 #include "base/str.h"
 
-/* The share of rows without a picture, and of pictures without a row, that is left out with a
- * warning. More of them mean that something else is wrong. */
-#define MOST_LEFT_OUT 0.01
-
 /* All tables of a location being matched with its pictures. */
 typedef struct kaggle_table {
     stk_label_table train;
@@ -35,28 +31,13 @@ typedef struct kaggle_table {
     stk_hints hints;
     stk_ask ask;
     stk_records records;
+    stk_csv clean;          /* owned: rows that train, without those that are left out */
     stk_csv all;            /* owned: rows that train and, behind them, rows that validate */
-    const stk_csv *csv;     /* of `train`, or `all` */
-    size_t train_rows;      /* of these, rows that train */
-    stk_pictures *pictures; /* of `train` */
-    char *where;            /* owned: the training table's path, for errors */
-    char *pictures_folder;  /* owned: its path, for errors */
-    size_t id;              /* column */
-    size_t part;            /* column that divides the samples; SIZE_MAX: none */
+    stk_labelled_rows rows; /* of `train`, `clean` or `all` */
+    stk_train_rows made_of; /* which of them are one row of the submission */
     size_t key;             /* the test table's column of ids */
     size_t sample_id;       /* the sample submission's column of ids */
-    stk_row_pictures *rows; /* owned: of the rows of `csv` */
-    stk_train_rows made_of; /* which of them are one row of the submission */
-    size_t found;           /* rows that train and have a picture */
 } kaggle_table;
-
-static const char *id_of(const kaggle_table *t, size_t row) {
-    return stk_csv_cell(t->csv, row, t->id);
-}
-
-static size_t line_of(const kaggle_table *t, size_t row) {
-    return stk_csv_line(t->csv, row);
-}
 
 /* ---- which columns, which pictures ---- */
 
@@ -64,50 +45,25 @@ static size_t line_of(const kaggle_table *t, size_t row) {
 static stk_status choose_id(const stk_listing *listing, kaggle_table *t, stk_error *err) {
     const stk_dataset_options *options = listing->options;
     if (options->id_column != NULL) {
-        return stk_table_column(t->csv, t->where, "--id-column", options->id_column, &t->id, err);
+        return stk_table_column(t->rows.csv, t->rows.where, "--id-column", options->id_column,
+                                &t->rows.id, err);
     }
     if (t->train.match.column != SIZE_MAX) {
-        t->id = t->train.match.column;
+        t->rows.id = t->train.match.column;
         return STK_OK;
     }
     size_t usual = SIZE_MAX;
     size_t first = SIZE_MAX;
-    for (size_t i = 0; i < t->csv->columns; i++) {
-        if (stk_table_is_named(t->csv, options->label_column, i)) {
+    for (size_t i = 0; i < t->rows.csv->columns; i++) {
+        if (stk_table_is_named(t->rows.csv, options->label_column, i)) {
             continue;
         }
-        usual = stk_table_is_id_name(t->csv->header[i]) && usual == SIZE_MAX ? i : usual;
-        if (first == SIZE_MAX && !stk_table_is_label_name(t->csv->header[i])) {
+        usual = stk_table_is_id_name(t->rows.csv->header[i]) && usual == SIZE_MAX ? i : usual;
+        if (first == SIZE_MAX && !stk_table_is_label_name(t->rows.csv->header[i])) {
             first = i;
         }
     }
-    t->id = usual != SIZE_MAX ? usual : first != SIZE_MAX ? first : 0;
-    return STK_OK;
-}
-
-/* Finds the pictures of every row. */
-static stk_status match_rows(const stk_listing *listing, kaggle_table *t, stk_error *err) {
-    t->rows = stk_mem_new(t->csv->rows, sizeof *t->rows);
-    if (t->rows == NULL) {
-        return STK_FAIL_MEMORY(err, t->where);
-    }
-    t->train_rows = t->csv->rows;
-    for (size_t row = 0; row < t->train_rows; row++) {
-        size_t first = 0;
-        size_t count = 0;
-        size_t other = 0;
-        stk_found found =
-            stk_match_find(listing, &t->train.match, id_of(t, row), &first, &count, &other);
-        if (found == STK_FOUND_SEVERAL) {
-            return STK_FAIL(err, STK_ERR_DATA,
-                            "%s, line %zu: '%s' fits both %s and %s; write the whole name into the "
-                            "table, or pass --image-ext to say which kind counts",
-                            t->where, line_of(t, row), id_of(t, row), t->pictures->paths[first],
-                            t->pictures->paths[other]);
-        }
-        t->rows[row] = (stk_row_pictures){first, found == STK_FOUND_ONE ? count : 0};
-        t->found += found == STK_FOUND_ONE;
-    }
+    t->rows.id = usual != SIZE_MAX ? usual : first != SIZE_MAX ? first : 0;
     return STK_OK;
 }
 
@@ -115,28 +71,52 @@ static stk_status match_rows(const stk_listing *listing, kaggle_table *t, stk_er
 static stk_status choose_part(stk_listing *listing, kaggle_table *t, stk_error *err) {
     const char *flag;
     const char *name = stk_division_column(listing->options, &flag);
-    t->part = SIZE_MAX;
-    return name != NULL ? stk_table_column(t->csv, t->where, flag, name, &t->part, err) : STK_OK;
+    t->rows.part = SIZE_MAX;
+    return name != NULL
+               ? stk_table_column(t->rows.csv, t->rows.where, flag, name, &t->rows.part, err)
+               : STK_OK;
 }
 
 /* Finds which training rows would be one row of the submission. */
 static stk_status find_rows(kaggle_table *t, stk_error *err) {
     bool leads =
         t->test.file != NULL && stk_match_fits(&t->test.match) && t->test.match.column != t->key;
-    return leads ? stk_train_rows_find(&t->made_of, t->csv, &t->test.csv, t->key, err) : STK_OK;
+    return leads ? stk_train_rows_find(&t->made_of, t->rows.csv, &t->test.csv, t->key, err)
+                 : STK_OK;
+}
+
+/* Leaves out rows that are of no use. A row repeats another one only where it leads the picture to
+ * the same label, the same part and the same row of the submission. */
+static stk_status clean_rows(const stk_listing *listing, kaggle_table *t, stk_error *err) {
+    bool *alike = stk_mem_new(t->rows.csv->columns, sizeof *alike);
+    if (alike == NULL) {
+        return STK_FAIL_MEMORY(err, t->rows.where);
+    }
+    for (size_t i = 0; i < t->ask.count; i++) {
+        alike[t->ask.labels[i]] = true;
+    }
+    for (size_t i = 0; i < t->made_of.count; i++) {
+        alike[t->made_of.columns[i]] = true;
+    }
+    if (t->rows.part != SIZE_MAX) {
+        alike[t->rows.part] = true;
+    }
+    stk_status status = stk_labelled_rows_clean(&t->rows, listing, &t->ask, alike, &t->clean, err);
+    stk_mem_free(alike);
+    return status;
 }
 
 /* Pictures of one row are alike: where nothing else divides, the first of its columns does. */
 static void divide_by_rows(stk_listing *listing, kaggle_table *t) {
     size_t column = t->made_of.columns[0];
     bool filled = true;
-    for (size_t row = 0; row < t->csv->rows; row++) {
-        filled = filled && stk_csv_cell(t->csv, row, column)[0] != '\0';
+    for (size_t row = 0; row < t->rows.csv->rows; row++) {
+        filled = filled && stk_csv_cell(t->rows.csv, row, column)[0] != '\0';
     }
-    if (filled && column != t->id) {
+    if (filled && column != t->rows.id) {
         char what[160];
-        t->part = column;
-        listing->found_group = t->csv->header[column];
+        t->rows.part = column;
+        listing->found_group = t->rows.csv->header[column];
         snprintf(what, sizeof what, "rows with the same %.80s validate together",
                  listing->found_group);
         stk_events_decision(listing->events, what, "a row of the submission has several of them");
@@ -145,25 +125,25 @@ static void divide_by_rows(stk_listing *listing, kaggle_table *t) {
 
 static stk_status find_groups(stk_listing *listing, kaggle_table *t, stk_error *err) {
     const stk_csv *test = t->test.file != NULL ? &t->test.csv : NULL;
-    if (t->part != SIZE_MAX || listing->options->val_per_class > 0 ||
+    if (t->rows.part != SIZE_MAX || listing->options->val_per_class > 0 ||
         stk_division_is_free(listing->options)) {
         return STK_OK;
     }
-    bool *taken = stk_mem_new(t->csv->columns, sizeof *taken);
+    bool *taken = stk_mem_new(t->rows.csv->columns, sizeof *taken);
     if (taken == NULL) {
-        return STK_FAIL_MEMORY(err, t->where);
+        return STK_FAIL_MEMORY(err, t->rows.where);
     }
-    taken[t->id] = true;
+    taken[t->rows.id] = true;
     if (t->given.column != SIZE_MAX) {
         taken[t->given.column] = true;
     }
     for (size_t i = 0; i < t->ask.count; i++) {
         taken[t->ask.labels[i]] = true;
     }
-    stk_status status = stk_groups_find(t->csv, test, taken, &t->part, err);
-    if (status == STK_OK && t->part != SIZE_MAX) {
+    stk_status status = stk_groups_find(t->rows.csv, test, taken, &t->rows.part, err);
+    if (status == STK_OK && t->rows.part != SIZE_MAX) {
         char what[160];
-        const char *name = t->csv->header[t->part];
+        const char *name = t->rows.csv->header[t->rows.part];
         listing->found_group = name;
         snprintf(what, sizeof what, "rows with the same %.80s validate together", name);
         stk_events_decision(listing->events, what,
@@ -172,142 +152,10 @@ static stk_status find_groups(stk_listing *listing, kaggle_table *t, stk_error *
                                 : "the name of the column says that they belong together");
     }
     stk_mem_free(taken);
-    if (status == STK_OK && t->part == SIZE_MAX && t->made_of.count > 0) {
+    if (status == STK_OK && t->rows.part == SIZE_MAX && t->made_of.count > 0) {
         divide_by_rows(listing, t);
     }
     return status;
-}
-
-/* A row needs an id, and a label where rows without any mean nothing. */
-static stk_status check_cells(const kaggle_table *t, stk_error *err) {
-    bool may_be_empty = t->ask.task == STK_TASK_MULTILABEL || t->ask.count > 1;
-    size_t label = t->ask.labels[0];
-    for (size_t row = 0; row < t->train_rows; row++) {
-        if (t->part != SIZE_MAX && stk_csv_cell(t->csv, row, t->part)[0] == '\0') {
-            return STK_FAIL(err, STK_ERR_DATA,
-                            "%s, line %zu: column %s is empty; fill it in for every row", t->where,
-                            line_of(t, row), t->csv->header[t->part]);
-        }
-        bool no_id = id_of(t, row)[0] == '\0';
-        if (no_id || (!may_be_empty && stk_csv_cell(t->csv, row, label)[0] == '\0')) {
-            return STK_FAIL(err, STK_ERR_DATA,
-                            "%s, line %zu: the %s (column %s) is empty; fill it in or remove the "
-                            "row",
-                            t->where, line_of(t, row), no_id ? "id" : "label",
-                            t->csv->header[no_id ? t->id : label]);
-        }
-    }
-    return STK_OK;
-}
-
-static stk_status fail_twice(const kaggle_table *t, size_t first, size_t second, stk_error *err) {
-    if (stk_str_equal(id_of(t, first), id_of(t, second))) {
-        return STK_FAIL(err, STK_ERR_DATA,
-                        "%s has the id '%s' twice, on lines %zu and %zu; remove one row, since a "
-                        "picture has one label",
-                        t->where, id_of(t, first), line_of(t, first), line_of(t, second));
-    }
-    return STK_FAIL(err, STK_ERR_DATA,
-                    "%s labels %s twice, on lines %zu ('%s') and %zu ('%s'); remove one row, since "
-                    "a picture has one label",
-                    t->where, t->pictures->paths[t->rows[first].first], line_of(t, first),
-                    id_of(t, first), line_of(t, second), id_of(t, second));
-}
-
-/* Refuses two rows with one id, and two ids that mean one picture; marks the pictures used. */
-static stk_status check_twice(kaggle_table *t, stk_error *err) {
-    stk_map seen = {0};
-    stk_status status = STK_OK;
-    size_t *owners = stk_mem_new(t->pictures->count, sizeof *owners); /* row + 1; 0: none yet */
-    if (owners == NULL) {
-        return STK_FAIL_MEMORY(err, t->where);
-    }
-    for (size_t row = 0; status == STK_OK && row < t->train_rows; row++) {
-        bool added = true;
-        size_t first = 0;
-        stk_row_pictures its = t->rows[row];
-        if (!stk_map_add(&seen, id_of(t, row), row, &added)) {
-            status = STK_FAIL_MEMORY(err, t->where);
-        } else if (!added && stk_map_find(&seen, id_of(t, row), &first)) {
-            status = fail_twice(t, first, row, err);
-        } else if (its.count > 0 && owners[its.first] != 0) {
-            status = fail_twice(t, owners[its.first] - 1, row, err);
-        } else if (its.count > 0) {
-            owners[its.first] = row + 1;
-            memset(t->pictures->used + its.first, true, its.count);
-        }
-    }
-    stk_map_free(&seen);
-    stk_mem_free(owners);
-    return status;
-}
-
-/* Whether so many rows or pictures of `all` that do not match are left out. */
-static bool may_leave_out(const stk_listing *listing, size_t count, size_t all) {
-    int mismatch = listing->options->mismatch;
-    return mismatch == STK_MISMATCH_SKIP ||
-           (mismatch == STK_MISMATCH_AUTO && (double)count <= MOST_LEFT_OUT * (double)all);
-}
-
-static stk_status check_missing(const stk_listing *listing, const kaggle_table *t, stk_error *err) {
-    stk_first_names missing = {0};
-    char names[300];
-    char note[64];
-    for (size_t row = 0; row < t->train_rows; row++) {
-        if (t->rows[row].count == 0) {
-            stk_first_names_add(&missing, id_of(t, row));
-        }
-    }
-    if (missing.count == 0) {
-        return STK_OK;
-    }
-    stk_first_names_text(&missing, names, sizeof names);
-    stk_listing_ext_note(listing, note, sizeof note);
-    if (t->found == 0) {
-        return STK_FAIL(err, STK_ERR_DATA,
-                        "no picture in %s is named in column %s of %s%s: the ids are like '%s', "
-                        "the files like '%s'; name the right column with --id-column or how the "
-                        "files end with --image-ext",
-                        t->pictures_folder, t->csv->header[t->id], t->where, note, missing.first[0],
-                        stk_pictures_below(t->pictures, 0));
-    }
-    if (may_leave_out(listing, missing.count, t->train_rows)) {
-        stk_events_warning(listing->events, "left out %zu row%s of %s without a picture: %s",
-                           missing.count, stk_plural(missing.count), t->train.file, names);
-        return STK_OK;
-    }
-    return STK_FAIL(err, STK_ERR_DATA,
-                    "%s has labels for %zu picture%s that %s not in %s%s: %s; restore the files, "
-                    "say how they end with --image-ext, or pass --mismatch skip to leave the rows "
-                    "out",
-                    t->where, missing.count, stk_plural(missing.count),
-                    missing.count == 1 ? "is" : "are", t->pictures_folder, note, names);
-}
-
-static stk_status check_unlabelled(const stk_listing *listing, const kaggle_table *t,
-                                   stk_error *err) {
-    stk_first_names unlabelled = {0};
-    char names[300];
-    for (size_t i = 0; i < t->pictures->count; i++) {
-        if (!t->pictures->used[i]) {
-            stk_first_names_add(&unlabelled, stk_pictures_below(t->pictures, i));
-        }
-    }
-    if (unlabelled.count == 0) {
-        return STK_OK;
-    }
-    stk_first_names_text(&unlabelled, names, sizeof names);
-    if (may_leave_out(listing, unlabelled.count, t->pictures->count)) {
-        stk_events_warning(listing->events, "left out %zu picture%s without a label in %s: %s",
-                           unlabelled.count, stk_plural(unlabelled.count), t->train.file, names);
-        return STK_OK;
-    }
-    return STK_FAIL(err, STK_ERR_DATA,
-                    "%s has %zu picture%s without a label in %s: %s; add the labels, say with "
-                    "--image-ext which kind of files counts, or pass --mismatch skip to leave the "
-                    "pictures out",
-                    t->pictures_folder, unlabelled.count, stk_plural(unlabelled.count), t->where,
-                    names);
 }
 
 /* ---- samples ---- */
@@ -322,25 +170,25 @@ static int compare_ids(const void *a, const void *b) {
 /* Adds the pictures of one row. */
 static stk_status add_row(stk_listing *listing, kaggle_table *t, size_t row, stk_error *err) {
     stk_dataset *dataset = listing->dataset;
-    bool validates = row >= t->train_rows;
-    const stk_pictures *pictures = validates ? &t->given.val.match.view : t->pictures;
-    const char *id = id_of(t, row);
+    bool validates = row >= t->rows.count;
+    const stk_pictures *pictures = validates ? &t->given.val.match.view : t->rows.pictures;
+    const char *id = stk_labelled_rows_id(&t->rows, row);
     stk_sample sample = {.id = stk_listing_keep(listing, id, strlen(id)),
                          .label = t->records.strata[row],
                          .record = (int64_t)row,
                          .row = t->train.match.whole ? (int64_t)row + 1 : 0};
-    stk_status status = sample.id != NULL ? STK_OK : STK_FAIL_MEMORY(err, t->where);
+    stk_status status = sample.id != NULL ? STK_OK : STK_FAIL_MEMORY(err, t->rows.where);
     if (t->made_of.count > 0) {
-        STK_THEN(status, stk_train_rows_number(&t->made_of, t->csv, row, &sample.row, err));
+        STK_THEN(status, stk_train_rows_number(&t->made_of, t->rows.csv, row, &sample.row, err));
     }
-    const char *part = t->part != SIZE_MAX    ? stk_csv_cell(t->csv, row, t->part)
-                       : t->train.match.whole ? id
-                                              : NULL;
+    const char *part = t->rows.part != SIZE_MAX ? stk_csv_cell(t->rows.csv, row, t->rows.part)
+                       : t->train.match.whole   ? id
+                                                : NULL;
     if (status == STK_OK && part != NULL && !validates) {
         status = stk_division_add(listing, part, &sample.part, err);
     }
-    for (size_t i = 0; status == STK_OK && i < t->rows[row].count; i++) {
-        sample.path = pictures->paths[t->rows[row].first + i];
+    for (size_t i = 0; status == STK_OK && i < t->rows.places[row].count; i++) {
+        sample.path = pictures->paths[t->rows.places[row].first + i];
         status = validates
                      ? stk_listing_add(&dataset->val, &listing->val_capacity, sample, err)
                      : stk_listing_add(&dataset->train, &listing->train_capacity, sample, err);
@@ -356,11 +204,11 @@ static void sort_samples(const stk_sample_list *list) {
 
 static stk_status add_samples(stk_listing *listing, kaggle_table *t, stk_error *err) {
     stk_status status = STK_OK;
-    if (t->part == SIZE_MAX && t->train.match.whole) {
-        listing->found_group = t->csv->header[t->id];
+    if (t->rows.part == SIZE_MAX && t->train.match.whole) {
+        listing->found_group = t->rows.csv->header[t->rows.id];
     }
-    for (size_t row = 0; status == STK_OK && row < t->csv->rows; row++) {
-        if (t->rows[row].count > 0) {
+    for (size_t row = 0; status == STK_OK && row < t->rows.csv->rows; row++) {
+        if (t->rows.places[row].count > 0) {
             status = add_row(listing, t, row, err);
         }
     }
@@ -370,47 +218,49 @@ static stk_status add_samples(stk_listing *listing, kaggle_table *t, stk_error *
 }
 
 static stk_status read_records(stk_listing *listing, kaggle_table *t, stk_error *err) {
-    bool *wanted = stk_mem_new(t->csv->rows, sizeof *wanted);
+    bool *wanted = stk_mem_new(t->rows.csv->rows, sizeof *wanted);
     if (wanted == NULL) {
-        return STK_FAIL_MEMORY(err, t->where);
+        return STK_FAIL_MEMORY(err, t->rows.where);
     }
-    for (size_t row = 0; row < t->csv->rows; row++) {
-        wanted[row] = t->rows[row].count > 0;
+    for (size_t row = 0; row < t->rows.csv->rows; row++) {
+        wanted[row] = t->rows.places[row].count > 0;
     }
-    stk_status status = stk_records_read(&t->records, listing, t->csv, &t->ask, wanted, err);
+    stk_status status = stk_records_read(&t->records, listing, t->rows.csv, &t->ask, wanted, err);
     stk_mem_free(wanted);
     return status;
 }
 
 static stk_status keep_names(stk_listing *listing, const kaggle_table *t, stk_error *err) {
-    const char *id = t->csv->header[t->id];
-    const char *label = t->csv->header[t->ask.labels[0]];
+    const char *id = t->rows.csv->header[t->rows.id];
+    const char *label = t->rows.csv->header[t->ask.labels[0]];
     stk_dataset *dataset = listing->dataset;
     dataset->id_name = stk_listing_keep(listing, id, strlen(id));
     dataset->label_name = stk_listing_keep(listing, label, strlen(label));
-    return dataset->id_name != NULL && dataset->label_name != NULL ? STK_OK
-                                                                   : STK_FAIL_MEMORY(err, t->where);
+    return dataset->id_name != NULL && dataset->label_name != NULL
+               ? STK_OK
+               : STK_FAIL_MEMORY(err, t->rows.where);
 }
 
-/* Further columns become inputs beside the picture. */
+/* Further columns become inputs beside the picture. Test rows of the training table's file have
+ * whatever tells the label, too, such as a second name of it: then no column is an input. */
 static stk_status read_features(stk_listing *listing, const kaggle_table *t, stk_error *err) {
     stk_features *features = &listing->dataset->features;
-    if (!listing->options->columns || t->test.file == NULL) {
+    if (!listing->options->columns || t->test.file == NULL || t->own_test) {
         return STK_OK;
     }
-    bool *wanted = stk_mem_new(t->csv->columns, sizeof *wanted);
+    bool *wanted = stk_mem_new(t->rows.csv->columns, sizeof *wanted);
     if (wanted == NULL) {
-        return STK_FAIL_MEMORY(err, t->where);
+        return STK_FAIL_MEMORY(err, t->rows.where);
     }
-    for (size_t c = 0; c < t->csv->columns; c++) {
-        wanted[c] = c != t->id && c != t->part && c != t->given.column &&
-                    t->csv->header[c][0] != '\0' &&
-                    stk_csv_column(&t->test.csv, t->csv->header[c]) != t->key;
+    for (size_t c = 0; c < t->rows.csv->columns; c++) {
+        wanted[c] = c != t->rows.id && c != t->rows.part && c != t->given.column &&
+                    t->rows.csv->header[c][0] != '\0' &&
+                    stk_csv_column(&t->test.csv, t->rows.csv->header[c]) != t->key;
     }
     for (size_t i = 0; i < t->ask.count; i++) {
         wanted[t->ask.labels[i]] = false;
     }
-    stk_status status = stk_features_make(features, t->csv, &t->test.csv, wanted, err);
+    stk_status status = stk_features_make(features, t->rows.csv, &t->test.csv, wanted, err);
     if (status == STK_OK && features->code.left_out > 0) {
         stk_events_warning(listing->events,
                            "%zu further column%s of %s %s left out: names and texts of the others "
@@ -426,7 +276,7 @@ static stk_status read_features(stk_listing *listing, const kaggle_table *t, stk
 static void keep_test_table(const stk_listing *listing, kaggle_table *t) {
     if (listing->options->keep_test_table && t->test.file != NULL) {
         listing->dataset->test_table = t->test.csv;
-        listing->dataset->test_record = t->csv != NULL ? t->csv->rows : 0;
+        listing->dataset->test_record = t->rows.csv != NULL ? t->rows.csv->rows : 0;
         t->test.csv = (stk_csv){0};
     }
 }
@@ -437,7 +287,7 @@ static void keep_test_table(const stk_listing *listing, kaggle_table *t) {
  * sample submission name. */
 static stk_status list_test(stk_listing *listing, kaggle_table *t, stk_error *err) {
     stk_match own = {0};
-    stk_test_source source = {.first_record = t->csv != NULL ? t->csv->rows : 0};
+    stk_test_source source = {.first_record = t->rows.csv != NULL ? t->rows.csv->rows : 0};
     stk_status status = STK_OK;
     if (t->sample.file == NULL && t->test.file == NULL) {
         return stk_testset_list(listing, &t->sample, false, err);
@@ -462,7 +312,7 @@ static stk_status list_test(stk_listing *listing, kaggle_table *t, stk_error *er
     bool keyed = source.table != NULL && source.column != source.key;
     if (status == STK_OK && (keyed || source.match->whole)) {
         const char *by = keyed                    ? source.table->header[source.key]
-                         : t->csv != NULL         ? t->csv->header[t->id]
+                         : t->rows.csv != NULL    ? t->rows.csv->header[t->rows.id]
                          : t->sample.file != NULL ? t->sample.csv.header[t->sample_id]
                                                   : t->test.csv.header[t->key];
         listing->dataset->grouped_by = stk_listing_keep(listing, by, strlen(by));
@@ -502,7 +352,7 @@ static bool note_given(const stk_listing *listing, const stk_label_table *given,
  * pictures: they need no label there. */
 static stk_status mark_others(const stk_listing *listing, kaggle_table *t, stk_error *err) {
     const stk_sample_list *test = &listing->dataset->test;
-    const char *id_name = t->csv->header[t->id];
+    const char *id_name = t->rows.csv->header[t->rows.id];
     stk_map paths = {0};
     bool added;
     bool ok = note_given(listing, &t->given.val, id_name, &paths) &&
@@ -510,12 +360,12 @@ static stk_status mark_others(const stk_listing *listing, kaggle_table *t, stk_e
     for (size_t i = 0; ok && i < test->count; i++) {
         ok = test->items[i].path == NULL || stk_map_add(&paths, test->items[i].path, i, &added);
     }
-    for (size_t i = 0; ok && i < t->pictures->count; i++) {
-        t->pictures->used[i] =
-            t->pictures->used[i] || stk_map_find(&paths, t->pictures->paths[i], NULL);
+    for (size_t i = 0; ok && i < t->rows.pictures->count; i++) {
+        t->rows.pictures->used[i] =
+            t->rows.pictures->used[i] || stk_map_find(&paths, t->rows.pictures->paths[i], NULL);
     }
     stk_map_free(&paths);
-    return ok ? STK_OK : STK_FAIL_MEMORY(err, t->where);
+    return ok ? STK_OK : STK_FAIL_MEMORY(err, t->rows.where);
 }
 
 /* ---- rows that validate ---- */
@@ -525,27 +375,28 @@ static stk_status join_val(const stk_listing *listing, kaggle_table *t, stk_erro
     stk_map trained = {0};
     bool added;
     bool ok = true;
-    for (size_t row = 0; ok && t->given.val.file != NULL && row < t->train_rows; row++) {
-        for (size_t i = 0; ok && i < t->rows[row].count; i++) {
-            ok = stk_map_add(&trained, t->pictures->paths[t->rows[row].first + i], row, &added);
+    for (size_t row = 0; ok && t->given.val.file != NULL && row < t->rows.count; row++) {
+        for (size_t i = 0; ok && i < t->rows.places[row].count; i++) {
+            ok = stk_map_add(&trained, t->rows.pictures->paths[t->rows.places[row].first + i], row,
+                             &added);
         }
     }
-    stk_status status =
-        ok ? stk_given_sets_join(&t->given, listing, t->csv, t->id, &t->ask, &trained, &t->all, err)
-           : STK_FAIL_MEMORY(err, t->where);
+    stk_status status = ok ? stk_given_sets_join(&t->given, listing, t->rows.csv, t->rows.id,
+                                                 &t->ask, &trained, &t->all, err)
+                           : STK_FAIL_MEMORY(err, t->rows.where);
     stk_map_free(&trained);
     if (status != STK_OK || t->all.rows == 0) {
         return status;
     }
     stk_row_pictures *rows = stk_mem_new(t->all.rows, sizeof *rows);
     if (rows == NULL) {
-        return STK_FAIL_MEMORY(err, t->where);
+        return STK_FAIL_MEMORY(err, t->rows.where);
     }
-    memcpy(rows, t->rows, t->train_rows * sizeof *rows);
-    memcpy(rows + t->train_rows, t->given.places, (t->all.rows - t->train_rows) * sizeof *rows);
-    stk_mem_free(t->rows);
-    t->rows = rows;
-    t->csv = &t->all;
+    memcpy(rows, t->rows.places, t->rows.count * sizeof *rows);
+    memcpy(rows + t->rows.count, t->given.places, (t->all.rows - t->rows.count) * sizeof *rows);
+    stk_mem_free(t->rows.places);
+    t->rows.places = rows;
+    t->rows.csv = &t->all;
     return STK_OK;
 }
 
@@ -554,23 +405,23 @@ static stk_status join_val(const stk_listing *listing, kaggle_table *t, stk_erro
 /* Finds the tables and the pictures of their rows. */
 static stk_status open_tables(stk_listing *listing, kaggle_table *t, stk_error *err) {
     stk_status status = stk_survey_make(&t->survey, listing, err);
-    t->part = SIZE_MAX;
+    t->rows.part = SIZE_MAX;
     STK_THEN(status, stk_label_table_find(&t->train, listing, &t->survey, err));
     if (status != STK_OK || t->train.file == NULL) {
         return status;
     }
-    t->csv = &t->train.csv;
-    t->where = stk_listing_full(listing, t->train.file);
-    status = t->where != NULL ? choose_part(listing, t, err) : STK_FAIL_MEMORY(err, t->train.file);
+    t->rows.csv = &t->train.csv;
+    t->rows.file = t->train.file;
+    t->rows.where = stk_listing_full(listing, t->train.file);
+    status =
+        t->rows.where != NULL ? choose_part(listing, t, err) : STK_FAIL_MEMORY(err, t->train.file);
     STK_THEN(status, choose_id(listing, t, err));
-    STK_THEN(status, stk_given_sets_divide(&t->given, listing, &t->survey, &t->train, t->id, err));
+    STK_THEN(status,
+             stk_given_sets_divide(&t->given, listing, &t->survey, &t->train, t->rows.id, err));
     if (status != STK_OK) {
         return status;
     }
-    t->pictures = &t->train.match.view;
-    t->pictures_folder = stk_listing_full(listing, t->pictures->folder);
-    return t->pictures_folder != NULL ? match_rows(listing, t, err)
-                                      : STK_FAIL_MEMORY(err, t->train.file);
+    return stk_labelled_rows_match(&t->rows, listing, &t->train.match, err);
 }
 
 /* Finds what the test rows come from. */
@@ -589,7 +440,7 @@ static stk_status find_test(stk_listing *listing, kaggle_table *t, const char *i
         t->test = t->given.test;
         t->given.test = (stk_label_table){0};
         t->own_test = true;
-        t->key = t->id;
+        t->key = t->rows.id;
     }
     return status;
 }
@@ -598,11 +449,11 @@ static stk_status find_test(stk_listing *listing, kaggle_table *t, const char *i
 static stk_status ask(stk_listing *listing, kaggle_table *t, stk_error *err) {
     bool has_sample = t->sample.file != NULL;
     int kept = has_sample ? stk_template_kept(&t->sample.csv, t->sample_id) : -1;
-    stk_ask_tables tables = {.train = t->csv,
-                             .where = t->where,
+    stk_ask_tables tables = {.train = t->rows.csv,
+                             .where = t->rows.where,
                              .file = t->train.file,
-                             .id = t->id,
-                             .part = t->part,
+                             .id = t->rows.id,
+                             .part = t->rows.part,
                              .split = t->given.column,
                              .test = t->test.file != NULL && !t->own_test ? &t->test.csv : NULL,
                              .sample = has_sample ? &t->sample.csv : NULL,
@@ -615,7 +466,7 @@ static stk_status ask(stk_listing *listing, kaggle_table *t, stk_error *err) {
     if (status == STK_OK && whole && t->ask.task != STK_TASK_REGRESSION) {
         char what[160];
         snprintf(what, sizeof what, "labels of %.80s without '.0'",
-                 t->csv->header[t->ask.labels[0]]);
+                 t->rows.csv->header[t->ask.labels[0]]);
         stk_events_decision(listing->events, what,
                             has_sample ? "all are whole numbers, and the sample has none with it"
                                        : "all are whole numbers");
@@ -627,17 +478,17 @@ static stk_status ask(stk_listing *listing, kaggle_table *t, stk_error *err) {
 static stk_status check_contents(const stk_listing *listing, const kaggle_table *t,
                                  stk_error *err) {
     char note[64];
-    if (t->csv->rows == 0) {
+    if (t->rows.csv->rows == 0) {
         return STK_FAIL(err, STK_ERR_DATA,
                         "%s has a header but no rows; it needs one row per training picture",
-                        t->where);
+                        t->rows.where);
     }
-    if (t->pictures->count == 0) {
+    if (t->rows.pictures->count == 0) {
         return STK_FAIL(err, STK_ERR_DATA,
                         "no pictures in %s for the labels of %s%s; put them (files that end "
                         "with " STK_PICTURE_EXTENSIONS
                         ") into a folder train, train_images or images beside the table",
-                        t->pictures_folder, t->where,
+                        t->rows.pictures_folder, t->rows.where,
                         stk_listing_ext_note(listing, note, sizeof note));
     }
     return STK_OK;
@@ -649,8 +500,8 @@ static stk_status check_contents(const stk_listing *listing, const kaggle_table 
  */
 static bool yields(const stk_listing *listing, const kaggle_table *t) {
     const stk_dataset_options *options = listing->options;
-    return t->found == 0 && t->pictures->by_base.count > 0 && options->id_column == NULL &&
-           options->label_column == NULL && t->part == SIZE_MAX;
+    return t->rows.found == 0 && t->rows.pictures->by_base.count > 0 &&
+           options->id_column == NULL && options->label_column == NULL && t->rows.part == SIZE_MAX;
 }
 
 /* Says what a JSON file has that is not trained on. */
@@ -676,6 +527,7 @@ static void close_tables(kaggle_table *t) {
     stk_label_table_free(&t->train);
     stk_label_table_free(&t->test);
     stk_given_sets_free(&t->given);
+    stk_csv_free(&t->clean);
     stk_csv_free(&t->all);
     stk_testset_close_sample(&t->sample);
     stk_survey_free(&t->survey);
@@ -683,9 +535,7 @@ static void close_tables(kaggle_table *t) {
     stk_ask_free(&t->ask);
     stk_records_free(&t->records);
     stk_train_rows_free(&t->made_of);
-    stk_mem_free(t->rows);
-    stk_mem_free(t->where);
-    stk_mem_free(t->pictures_folder);
+    stk_labelled_rows_free(&t->rows);
 }
 
 stk_status stk_kaggle_list(stk_listing *listing, bool *fits, stk_error *err) {
@@ -702,20 +552,22 @@ stk_status stk_kaggle_list(stk_listing *listing, bool *fits, stk_error *err) {
         return status;
     }
     tell_left_out(listing, &t.train);
-    stk_match_tell(&t.train.match, listing, t.csv, t.train.file);
+    stk_match_tell(&t.train.match, listing, t.rows.csv, t.train.file);
     status = check_contents(listing, &t, err);
-    STK_THEN(status, find_test(listing, &t, t.csv->header[t.id], err));
+    STK_THEN(status, find_test(listing, &t, t.rows.csv->header[t.rows.id], err));
     STK_THEN(status, ask(listing, &t, err));
-    STK_THEN(status, stk_given_sets_find(&t.given, listing, &t.survey, t.csv->header[t.id], err));
-    STK_THEN(status, join_val(listing, &t, err));
     STK_THEN(status, find_rows(&t, err));
+    STK_THEN(status, clean_rows(listing, &t, err));
+    STK_THEN(status,
+             stk_given_sets_find(&t.given, listing, &t.survey, t.rows.csv->header[t.rows.id], err));
+    STK_THEN(status, join_val(listing, &t, err));
     STK_THEN(status, find_groups(listing, &t, err));
-    STK_THEN(status, check_cells(&t, err));
-    STK_THEN(status, check_twice(&t, err));
-    STK_THEN(status, check_missing(listing, &t, err));
+    STK_THEN(status, stk_labelled_rows_check_cells(&t.rows, &t.ask, err));
+    STK_THEN(status, stk_labelled_rows_check_pictures(&t.rows, err));
+    STK_THEN(status, stk_labelled_rows_check_missing(&t.rows, listing, err));
     STK_THEN(status, list_test(listing, &t, err));
     STK_THEN(status, mark_others(listing, &t, err));
-    STK_THEN(status, check_unlabelled(listing, &t, err));
+    STK_THEN(status, stk_labelled_rows_check_unlabelled(&t.rows, listing, err));
     STK_THEN(status, read_records(listing, &t, err));
     STK_THEN(status, read_features(listing, &t, err));
     STK_THEN(status, add_samples(listing, &t, err));

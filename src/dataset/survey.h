@@ -34,6 +34,12 @@ STK_CHECKED stk_status stk_survey_view(const stk_survey *survey, stk_listing *li
                                        const stk_root *root, stk_set_kind set, stk_pictures *view,
                                        stk_error *err);
 
+/* A row's pictures: a range of the view. */
+typedef struct stk_row_pictures {
+    size_t first;
+    size_t count; /* 0: there is none */
+} stk_row_pictures;
+
 /* Where the pictures of a table lie, and which of its columns names them. */
 typedef struct stk_match {
     stk_pictures view; /* owned */

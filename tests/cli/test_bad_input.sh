@@ -105,6 +105,11 @@ refused 3 'stranger.jpg'
 it "duplicate ids"
 cp -r k twice && sed -n 2p k/train.csv >>twice/train.csv
 train twice
+expect_exit 0
+expect_out "left out 1 row of train.csv that repeats the id and the label of another row: $id"
+rm -rf r
+cp k/train.csv twice/ && sed -n "2s/,.*/,$(sed -n '$s/.*,//p' k/train.csv)/p" k/train.csv >>twice/train.csv
+train twice
 refused 3 "'$id' twice" 'lines 2 and 26'
 cp -r k twice2 && sed -n "2s/,/.jpg,/p" k/train.csv >>twice2/train.csv
 train twice2
@@ -128,7 +133,7 @@ train table
 refused 3 'train.csv'
 sed '3s/,.*/,/' k/train.csv >table/train.csv
 train table
-refused 3 'line 3' 'empty'
+refused 3 'line 3' 'empty' '--mismatch skip'
 sed '3s/$/,more/' k/train.csv >table/train.csv
 train table
 refused 3 'line 3'

@@ -597,6 +597,48 @@ static void numbers_that_are_unclear(void) {
     fails_with(STK_ERR_DATA, "is named in column");
 }
 
+/* Most names lead to pictures, so a column that counts the rows is not taken for numbers of
+ * pictures: all labels would be those of other pictures. */
+static void counted_rows_are_no_pictures(void) {
+    stk_str csv = {0};
+    fresh();
+    put_numbered("images/frame_%05d.jpg", 0, 210);
+    stk_str_append(&csv, "index,file,label\n");
+    for (int i = 0; i < 200; i++) {
+        stk_str_appendf(&csv, "%d,%s_%05d.jpg,%d\n", i, i % 13 == 0 ? "FRAME" : "frame",
+                        i * 77 % 200, i % 3);
+    }
+    put_text("train.csv", stk_str_text(&csv));
+    stk_str_free(&csv);
+    put_rows("sample_submission.csv", "file,label", "frame_0020%d.jpg,0", 10);
+    fails_with(STK_ERR_DATA, "train.csv has labels for 16 pictures that are not in");
+    stk_dataset_options o = options();
+    o.mismatch = STK_MISMATCH_SKIP;
+    stk_dataset *d = open_with(&o);
+    REQUIRE(d != NULL && d->train.count == 184);
+    CHECK_STR(d->train.items[0].id, "frame_00016.jpg");
+    CHECK_STR(d->train.items[0].path, "images/frame_00016.jpg");
+    stk_dataset_free(d);
+}
+
+/* The same where ids are folders: each has the pictures of a row. */
+static void counted_rows_are_no_folders(void) {
+    fresh();
+    stk_str csv = {0};
+    stk_str_append(&csv, "index,who,label\n");
+    for (int i = 0; i < 20; i++) {
+        char name[80];
+        for (int k = 0; k < 2; k++) {
+            snprintf(name, sizeof name, "train/w%d/%04d.jpg", i * 7 % 20, 2 * i + k);
+            put(name);
+        }
+        stk_str_appendf(&csv, "%d,%s%d,%d\n", i, i % 5 == 0 ? "W" : "w", i * 7 % 20, i % 3);
+    }
+    put_text("train.csv", stk_str_text(&csv));
+    stk_str_free(&csv);
+    fails_with(STK_ERR_DATA, "train.csv has labels for 4 pictures that are not in");
+}
+
 static void lack_of_memory_with_numbers(void) {
     fresh();
     put_numbered("train/%03d.jpg", 0, 12);
@@ -629,6 +671,8 @@ static const check_test tests[] = {
     TEST(numbers_find_padded_names),
     TEST(numbers_of_two_sets),
     TEST(numbers_that_are_unclear),
+    TEST(counted_rows_are_no_pictures),
+    TEST(counted_rows_are_no_folders),
     TEST(lack_of_memory_with_numbers),
 };
 

@@ -183,7 +183,8 @@ static void a_column_names_the_sets(void) {
     stk_dataset_free(d);
 }
 
-/* Pictures of the sets lie in folders of their own, and other columns are inputs. */
+/* Pictures of the sets lie in folders of their own. Test rows have every column, also what tells
+ * the label, so none is an input. */
 static void sets_have_their_folders(void) {
     fresh();
     put_pictures("train", 0, 8);
@@ -205,12 +206,168 @@ static void sets_have_their_folders(void) {
     float row[1];
     stk_targets_row(&d->targets, (size_t)d->val.items[1].record, row);
     CHECK(row[0] == 8.5f);
+    CHECK_INT(d->features.code.count, 0);
+    stk_dataset_free(d);
+}
+
+/* Labels 3.0 lose their ".0" in the validation rows, too, also where only these have it. */
+static void whole_labels_of_rows_that_validate(void) {
+    for (int from = 0; from < 3; from++) { /* a column, a table, a table that alone has ".0" */
+        stk_str csv = {0};
+        stk_str val = {0};
+        fresh();
+        put_pictures("images", 0, 30);
+        stk_str_append(&csv, from == 0 ? "image,label,split\n" : "image,label\n");
+        stk_str_append(&val, "image,label\n");
+        for (int i = 0; i < 30; i++) {
+            stk_str *to = from > 0 && i >= 20 ? &val : &csv;
+            stk_str_appendf(to, "%d,%d%s%s\n", i, i % 3, from == 2 && i < 20 ? "" : ".0",
+                            from > 0 ? ""
+                            : i < 20 ? ",train"
+                                     : ",val");
+        }
+        put_text("train.csv", stk_str_text(&csv));
+        if (from > 0) {
+            put_text("val.csv", stk_str_text(&val));
+        }
+        stk_str_free(&csv);
+        stk_str_free(&val);
+        stk_dataset_options o = options();
+        stk_dataset *d = open_told(&o);
+        REQUIRE(d != NULL && d->train.count == 20 && d->class_count == 3);
+        CHECK_STR(d->classes[1], "1");
+        REQUIRE(d->val.count == 10);
+        CHECK_STR(d->classes[d->val.items[0].label], "2"); /* 20 % 3 */
+        stk_dataset_free(d);
+    }
+}
+
+/* A row validates if it says what a training row could say. */
+static void rows_without_a_label_do_not_validate(void) {
+    fresh();
+    put_pictures("images", 0, 15); /* each row has one 1, or it has no class */
+    put_text("train.csv", "id,ant,bee,cat\n0,1,0,0\n1,0,1,0\n2,0,0,1\n3,1,0,0\n4,0,1,0\n"
+                          "5,0,0,1\n6,1,0,0\n7,0,1,0\n8,0,0,1\n");
+    put_text("val.csv", "id,cat,ant,bee\n9,0,0,0\n10,1,0,0\n11,,,\n12,0,1,1\n13,0,1,0\n"
+                        "14,0,0.5,0.5\n");
+    stk_dataset_options o = options();
+    stk_dataset *d = open_told(&o);
+    REQUIRE(d != NULL && d->class_count == 3 && d->val.count == 2);
+    CHECK_STR(d->classes[d->val.items[0].label], "cat");
+    CHECK_STR(d->val.items[1].id, "13");
+    CHECK_STR(d->classes[d->val.items[1].label], "ant");
+    CHECK_CONTAINS(told, "4 without a label or with a picture twice\n");
+    stk_dataset_free(d);
+
+    fresh(); /* an amount */
+    put_pictures("images", 0, 12);
+    put_text("train.csv", "id,size\n0,1.5\n1,2.25\n2,3.5\n3,4.125\n4,5.5\n5,6.5\n6,7.5\n");
+    put_text("val.csv", "id,size\n7,na\n8,3.25\n9,\n10,inf\n11,2\n");
+    d = open_told(&o);
+    REQUIRE(d != NULL && d->task == STK_TASK_REGRESSION && d->val.count == 2);
+    CHECK_STR(d->val.items[0].id, "11");
+    CHECK_STR(d->val.items[1].id, "8");
+    CHECK_CONTAINS(told, "3 without a label or with a picture twice\n");
+    stk_dataset_free(d);
+
+    fresh(); /* several amounts: some may be missing, but not all */
+    put_pictures("images", 0, 8);
+    put_text("train.csv", "id,x,y\n0,1.5,2\n1,2.5,\n2,,3\n3,4.5,4\n");
+    put_text("val.csv", "id,x,y\n4,na,\n5,3.25,\n6,1,2\n7,,\n");
+    o.label_column = "x,y";
+    d = open_told(&o);
+    REQUIRE(d != NULL && d->task == STK_TASK_REGRESSION && d->val.count == 2);
+    CHECK_STR(d->val.items[0].id, "5");
+    stk_dataset_free(d);
+    o.label_column = NULL;
+
+    fresh(); /* lists: every label has a training picture */
+    put_pictures("images", 0, 10);
+    put_text("train.csv", "id,labels\n0,rust\n1,scab\n2,rust scab\n3,mold\n4,mold rust\n5,rust\n");
+    put_text("val.csv", "id,labels\n6,scab mold\n7,rust zebra\n8,\n9,scab\n");
+    d = open_told(&o);
+    REQUIRE(d != NULL && d->task == STK_TASK_MULTILABEL && d->val.count == 3);
+    CHECK_INT(d->class_count, 3);
+    CHECK_STR(d->val.items[1].id, "8");
+    CHECK_CONTAINS(told, "1 with a label that no training row has\n");
+    stk_dataset_free(d);
+    open_without_memory(&o);
+}
+
+/* A second name of the label is no input: the test rows have it because they have labels. */
+static void a_second_label_is_no_input(void) {
+    stk_str csv = {0};
+    fresh();
+    put_pictures("images", 0, 60);
+    stk_str_append(&csv, "image,label,label_name,split\n");
+    for (int i = 0; i < 60; i++) {
+        stk_str_appendf(&csv, "%d,%d,%s,%s\n", i, i % 3, i % 3 == 0 ? "ant" : "bee",
+                        i < 40   ? "train"
+                        : i < 50 ? "val"
+                                 : "test");
+    }
+    put_text("metadata.csv", stk_str_text(&csv));
+    stk_str_free(&csv);
+    stk_dataset_options o = options();
+    o.columns = true;
+    stk_dataset *d = open_told(&o);
+    REQUIRE(d != NULL && d->train.count == 40 && d->val.count == 10 && d->test.count == 10);
+    CHECK_STR(d->label_name, "label");
+    CHECK_INT(d->features.count, 0);
+    stk_dataset_free(d);
+    /* Beside a test table the columns are inputs as ever. */
+    put_text("test.csv", "image,label_name\n50,ant\n51,bee\n52,ant\n53,bee\n");
+    d = open_told(&o);
+    REQUIRE(d != NULL);
+    CHECK_INT(d->test.count, 4);
     CHECK_INT(d->features.code.count, 1);
-    REQUIRE(d->features.count > 0);
-    CHECK(stk_features_row(&d->features, (size_t)d->test.items[0].record)[0] ==
-          stk_features_row(&d->features, (size_t)d->train.items[0].record)[0]);
-    CHECK(stk_features_row(&d->features, (size_t)d->test.items[1].record)[0] ==
-          stk_features_row(&d->features, (size_t)d->train.items[1].record)[0]);
+    stk_dataset_free(d);
+}
+
+/* The same words name a set in folders, tables and cells. */
+static void all_words_of_sets(void) {
+    static const char *const words[][2] = {{"train", "val"},
+                                           {"training", "validation"},
+                                           {"trainset", "valset"},
+                                           {"trainval", "dev"},
+                                           {"Train", "Valid"}};
+    for (size_t i = 0; i < STK_COUNT(words); i++) {
+        char cell[40];
+        char name[40];
+        stk_str csv = {0};
+        fresh();
+        put_pictures("images", 0, 10);
+        stk_str_append(&csv, "id,label,part\n");
+        for (int k = 0; k < 10; k++) {
+            snprintf(cell, sizeof cell, "%s", words[i][k < 6 ? 0 : 1]);
+            stk_str_appendf(&csv, "%d,%c,%s\n", k, k % 2 ? 'b' : 'a', cell);
+        }
+        put_text("metadata.csv", stk_str_text(&csv));
+        stk_str_free(&csv);
+        stk_dataset *d = open_plain();
+        REQUIRE(d != NULL && d->train.count == 6 && d->val.count == 4);
+        stk_dataset_free(d);
+        fresh();
+        put_pictures("images", 0, 10);
+        snprintf(name, sizeof name, "%s.csv", words[i][0]);
+        put_labels(name, "id,label", 0, 6, "");
+        snprintf(name, sizeof name, "%s.csv", words[i][1]);
+        put_labels(name, "id,label", 6, 4, "");
+        d = open_plain();
+        REQUIRE(d != NULL && d->train.count == 6 && d->val.count == 4);
+        stk_dataset_free(d);
+        fresh();
+        put_cats_and_dogs(words[i][0]);
+        put_cats_and_dogs(words[i][1]);
+        d = open_plain();
+        REQUIRE(d != NULL && d->train.count == 6 && d->val.count == 6 && d->class_count == 2);
+        stk_dataset_free(d);
+    }
+    fresh(); /* without a training set it may be a class */
+    put_pictures("dev", 0, 4);
+    put_pictures("prod", 4, 4);
+    stk_dataset *d = open_plain();
+    REQUIRE(d != NULL && d->class_count == 2 && d->train.count == 8);
     stk_dataset_free(d);
 }
 
@@ -236,10 +393,17 @@ static void columns_that_name_no_sets(void) {
 }
 
 static const check_test tests[] = {
-    TEST(a_table_validates),           TEST(the_same_ids_in_two_folders),
-    TEST(rows_of_no_use_are_left_out), TEST(coco_files_validate),
-    TEST(a_column_names_the_sets),     TEST(sets_have_their_folders),
+    TEST(a_table_validates),
+    TEST(the_same_ids_in_two_folders),
+    TEST(rows_of_no_use_are_left_out),
+    TEST(coco_files_validate),
+    TEST(a_column_names_the_sets),
+    TEST(sets_have_their_folders),
+    TEST(whole_labels_of_rows_that_validate),
+    TEST(rows_without_a_label_do_not_validate),
+    TEST(a_second_label_is_no_input),
     TEST(columns_that_name_no_sets),
+    TEST(all_words_of_sets),
 };
 
 CHECK_MAIN(tests)

@@ -197,9 +197,10 @@ static void rows_that_are_wrong(void) {
     put_abcd("train", ".jpg");
     put_text("train.csv", "id,label\na,x\nb,\nc,x\nd,y\n");
     fails_with(STK_ERR_DATA, "train.csv, line 3: the label (column label) is empty");
+    CHECK_CONTAINS(error.message, "or pass --mismatch skip to leave out such rows");
     put_text("train.csv", "id,label\na,x\nb,y\n \t,x\nd,y\n");
     fails_with(STK_ERR_DATA, "train.csv, line 4: the id (column id) is empty");
-    put_text("train.csv", "id,label\na,x\nb,y\nc,x\n\nd,y\nb,y\n");
+    put_text("train.csv", "id,label\na,x\nb,y\nc,x\n\nd,y\nb,x\n");
     fails_with(STK_ERR_DATA, "has the id 'b' twice, on lines 3 and 7");
     put_text("train.csv", "id,label\na,x\nb,y\nc,x\nd,y\nb.jpg,y\n");
     fails_with(STK_ERR_DATA, "train/b.jpg twice, on lines 3 ('b') and 6 ('b.jpg')");
@@ -284,6 +285,83 @@ static void a_few_that_do_not_match_are_left_out(void) {
     put_text("labels.csv", table);
     expect_failure(&o, STK_ERR_DATA);
     CHECK_CONTAINS(error.message, "labels for 2 pictures");
+    o.mismatch = STK_MISMATCH_ERROR;
+    expect_failure(&o, STK_ERR_DATA);
+}
+
+/* A row that stands twice is used once, unless the two disagree about where the picture belongs. */
+static void repeated_rows_are_used_once(void) {
+    fresh();
+    put_abcd("train", ".jpg");
+    put_text("train.csv", "n,id,label,who\n1,d,cat,p\n2,b,dog,q\n3,a,cat,r\n4,d,cat,p\n5,c,dog,s\n"
+                          "6,b,dog,q\n7,d,cat,p\n");
+    stk_dataset_options o = options();
+    stk_dataset *d = open_with(&o);
+    REQUIRE(d != NULL && d->train.count == 4);
+    CHECK_STR(d->train.items[3].id, "d");
+    CHECK_STR(d->classes[d->train.items[3].label], "cat");
+    CHECK_STR(d->classes[d->train.items[2].label], "dog");
+    CHECK_CONTAINS(warnings, "left out 3 rows of train.csv that repeat the id and the label of "
+                             "another row: d, b, d\n");
+    stk_dataset_free(d);
+    open_without_memory(&o);
+    o.group_column = "who";
+    d = open_with(&o);
+    REQUIRE(d != NULL && d->train.count == 4);
+    stk_dataset_free(d);
+    put_text("train.csv", "id,label,who\nd,cat,p\nb,dog,q\na,cat,r\nd,cat,q\nc,dog,s\n");
+    expect_failure(&o, STK_ERR_DATA);
+    CHECK_CONTAINS(error.message, "has the id 'd' twice, on lines 2 and 5");
+    put_text("train.csv", "id,x,y\nd,1,0\nb,1,1\na,0,0\nc,1,0\nb,1,1\n"); /* several labels */
+    o = options();
+    o.label_column = "x,y";
+    d = open_with(&o);
+    REQUIRE(d != NULL && d->targets.count == 4);
+    stk_dataset_free(d);
+    put_text("train.csv", "id,x,y\nd,1,0\nb,1,1\na,0,0\nc,1,0\nb,0,1\n");
+    expect_failure(&o, STK_ERR_DATA);
+    CHECK_CONTAINS(error.message, "has the id 'b' twice, on lines 3 and 6");
+}
+
+/* By default one of a hundred rows may have no label; with --mismatch skip all of them may. */
+static void a_few_rows_without_a_label_are_left_out(void) {
+    char table[4000] = "id,label\n";
+    char *at = table + strlen(table);
+    fresh();
+    for (int i = 0; i < 200; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "train/p%03d.jpg", i);
+        put(name);
+        at += snprintf(at, 32, "p%03d,%s\n", i, i == 7 || i == 99 ? "" : i % 2 ? "x" : "y");
+    }
+    put_text("train.csv", table);
+    stk_dataset_options o = options();
+    o.mismatch = STK_MISMATCH_AUTO;
+    stk_dataset *d = open_with(&o);
+    REQUIRE(d != NULL);
+    CHECK_INT(d->train.count, 198);
+    CHECK_STR(d->train.items[7].id, "p008");
+    CHECK_STR(d->classes[d->train.items[7].label], "y");
+    CHECK_STR(warnings, "left out 2 rows of train.csv without a label: p007, p099\n");
+    stk_dataset_free(d);
+    snprintf(at, 32, "p007,x\n"); /* it has a label elsewhere */
+    put_text("train.csv", table);
+    d = open_with(&o);
+    REQUIRE(d != NULL);
+    CHECK_INT(d->train.count, 199);
+    stk_dataset_free(d);
+    *at = '\0';
+    char *label = strstr(table, "p150,") + 5;
+    memmove(label, label + 1, strlen(label)); /* the third */
+    put_text("train.csv", table);
+    expect_failure(&o, STK_ERR_DATA);
+    CHECK_CONTAINS(error.message, "train.csv, line 9: the label (column label) is empty");
+    CHECK_CONTAINS(error.message, "--mismatch skip");
+    o.mismatch = STK_MISMATCH_SKIP;
+    d = open_with(&o);
+    REQUIRE(d != NULL);
+    CHECK_INT(d->train.count, 197);
+    stk_dataset_free(d);
     o.mismatch = STK_MISMATCH_ERROR;
     expect_failure(&o, STK_ERR_DATA);
 }
@@ -430,6 +508,8 @@ static const check_test tests[] = {
     TEST(labels_for_missing_files),
     TEST(files_without_labels),
     TEST(a_few_that_do_not_match_are_left_out),
+    TEST(repeated_rows_are_used_once),
+    TEST(a_few_rows_without_a_label_are_left_out),
     TEST(no_pictures),
     TEST(sample_submissions_that_are_wrong),
     TEST(test_pictures_that_are_missing),

@@ -68,6 +68,27 @@ static void other_tables_are_coded_as_in_training(void) {
     stk_feature_code_free(&code);
 }
 
+/* 3 is 3.0, also where numbers are codes; a text of training counts as it is written. */
+static void equal_numbers_have_one_code(void) {
+    stk_csv train = parse("site,age\n1,10\n2,20\n3,30\n4,20\n1,10\n2,20\n3,30\n4,20\n1,10\n2,20\n"
+                          "3,30\n4,20\n1,10\n2,20\n3,30\n4,20\n1,10\n2,20\n3,30\n4,20\n");
+    stk_csv test = parse("site,age\n1.0,10\n2.0,20\n4.0,30\n03,20\n9.0,20\n1e9,10\nx,10\n");
+    static const int code_of_row[] = {0, 1, 3, 2, -1, -1, -1};
+    stk_features f;
+    stk_error err = {0};
+    REQUIRE_OK(stk_features_make(&f, &train, &test, ALL_WANTED, &err), &err);
+    REQUIRE(f.code.count == 2 && f.code.columns[0].text_count == 4);
+    for (size_t row = 0; row < STK_COUNT(code_of_row); row++) {
+        const float *codes = stk_features_row(&f, train.rows + row) + 1;
+        for (int k = 0; k < 4; k++) {
+            CHECK_NEAR(codes[k], k == code_of_row[row], 0);
+        }
+    }
+    stk_features_free(&f);
+    stk_csv_free(&train);
+    stk_csv_free(&test);
+}
+
 static void absent_columns_count_as_empty(void) {
     stk_feature_code code = people();
     stk_features f;
@@ -234,6 +255,7 @@ static void no_memory_is_told(void) {
 
 static const check_test tests[] = {
     TEST(other_tables_are_coded_as_in_training),
+    TEST(equal_numbers_have_one_code),
     TEST(absent_columns_count_as_empty),
     TEST(the_text_gives_the_same_numbers),
     TEST(damaged_texts_are_refused),
