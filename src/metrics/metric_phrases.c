@@ -18,7 +18,8 @@ enum {
     VAGUE = STK_PHRASE_VAGUE,
     NEAR = STK_PHRASE_NEAR,
     OPEN = STK_PHRASE_OPEN,
-    LISTED = STK_PHRASE_LISTED
+    LISTED = STK_PHRASE_LISTED,
+    UNLISTED = STK_PHRASE_UNLISTED
 };
 
 /* Of several labels Stoker does not compute these. */
@@ -178,13 +179,13 @@ static const stk_metric_phrase phrases[] = {
     {"mcc", STK_METRIC_MICRO_F1, VAGUE | NEAR},
     /* A ranked list where something says how long it is, otherwise a figure of columns. */
     {"mean average precision", STK_METRIC_MAPK, LISTED},
-    {"mean average precision", STK_METRIC_AUC_MACRO, NEAR | OPEN},
+    {"mean average precision", STK_METRIC_AUC_MACRO, NEAR | OPEN | UNLISTED},
     {"average precision", STK_METRIC_MAPK, LISTED},
-    {"average precision", STK_METRIC_AUC_MACRO, NEAR},
+    {"average precision", STK_METRIC_AUC_MACRO, NEAR | UNLISTED},
     {"MAP", STK_METRIC_MAPK, VAGUE | LISTED},
-    {"MAP", STK_METRIC_AUC_MACRO, VAGUE | NEAR | OPEN},
+    {"MAP", STK_METRIC_AUC_MACRO, VAGUE | NEAR | OPEN | UNLISTED},
     {"mAP", STK_METRIC_MAPK, VAGUE | LISTED},
-    {"mAP", STK_METRIC_AUC_MACRO, VAGUE | NEAR | OPEN},
+    {"mAP", STK_METRIC_AUC_MACRO, VAGUE | NEAR | OPEN | UNLISTED},
     {"map at", STK_METRIC_MAPK, SURE},
     /* Only near. */
     {"average precision score", STK_METRIC_AUC_MACRO, NEAR},
@@ -453,9 +454,9 @@ static bool rates(const stk_metric_phrase *p, stk_task task) {
 /* Whether a phrase of lists, or of columns, goes with what is said of a length. */
 static bool has_length(const stk_metric_phrase *p, stk_task task, int guesses, const char *end) {
     bool listed = (p->flags & STK_PHRASE_LISTED) != 0;
-    bool of_columns = (p->flags & STK_PHRASE_OPEN) != 0 && p->metric != STK_METRIC_MAPK;
-    bool said = (listed || of_columns) && (guesses > 0 || stk_phrase_length(end) > 0);
-    return listed ? said || task == STK_TASK_RANKING : !of_columns || !said;
+    bool unlisted = (p->flags & STK_PHRASE_UNLISTED) != 0;
+    bool said = (listed || unlisted) && (guesses > 0 || stk_phrase_length(end) > 0);
+    return listed ? said || task == STK_TASK_RANKING : !unlisted || !said;
 }
 
 const stk_metric_phrase *stk_phrase_find(const char *at, stk_task task, int guesses,

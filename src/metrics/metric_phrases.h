@@ -14,6 +14,7 @@ enum {
     STK_PHRASE_NEAR = 2,   /* Stoker does not compute it; the metric is the nearest that exists */
     STK_PHRASE_OPEN = 4,   /* rates a ranked list as well as columns: the sample says which */
     STK_PHRASE_LISTED = 8, /* counts only for a ranking, or with the length of its lists */
+    STK_PHRASE_UNLISTED = 16, /* counts only without such a length */
 };
 
 typedef struct stk_metric_phrase {

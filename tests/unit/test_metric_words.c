@@ -234,6 +234,7 @@ static void lists_or_columns(void) {
                        stk_metric_info_of(found.metric)->name, found.k);
         }
     }
+    CHECK_STR(name_in("Evaluated by the mean average precision at 3.", STK_TASK_BINARY), "auto");
 }
 
 static void lists_have_a_length(void) {

@@ -60,10 +60,9 @@ static void emit_metric(const stk_dataset *dataset, const stk_recipe *recipe,
         snprintf(takes, sizeof takes, "the task is %s", stk_task_name(dataset->task));
     }
     if (asked && stk_metric_is_nearest(recipe->metric_found, phrase)) {
-        snprintf(
-            why, sizeof why,
-            "the description asks for \"%s\", which Stoker does not compute; %s rates instead",
-            phrase, info->name);
+        snprintf(why, sizeof why,
+                 "the description asks for \"%s\", which Stoker does not compute; %s rates instead",
+                 phrase, info->name);
     } else if (asked) {
         snprintf(why, sizeof why, "the description asks for \"%s\"", phrase);
     } else if (phrase[0] != '\0') {
