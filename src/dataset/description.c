@@ -72,6 +72,10 @@ stk_status stk_hints_read(stk_hints *h, const stk_listing *listing, stk_error *e
     if (h->text != NULL) {
         stk_metric_mention mention = stk_metric_find_in_text(h->text, STK_TASK_AUTO);
         take_metric(h, mention.metric, mention.k);
+        if (mention.is_open) {
+            h->probabilities = false;
+            h->ranked = 0;
+        }
         snprintf(h->phrase, sizeof h->phrase, "%s", mention.phrase);
     }
     return status;

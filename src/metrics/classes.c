@@ -1,4 +1,5 @@
-/* classes.c - figures of one named class per sample: F1 and kappa. */
+/* classes.c - figures of one named class per sample: F1, kappa, balanced accuracy and Matthews'
+ * coefficient. */
 #include <math.h>
 #include <string.h>
 
@@ -21,6 +22,50 @@ double stk_metrics_macro_f1(int classes, const int *labels, const int *predicted
         present += named[c] > 0;
     }
     return present > 0 ? total / present : NAN;
+}
+
+double stk_metrics_balanced(int classes, const int *labels, const int *predicted, size_t count,
+                            size_t *tally) {
+    size_t *hits = tally;
+    size_t *wanted = tally + classes; /* times true */
+    double total = 0;
+    int present = 0;
+    memset(tally, 0, 2 * (size_t)classes * sizeof *tally);
+    for (size_t i = 0; i < count; i++) {
+        hits[labels[i]] += labels[i] == predicted[i];
+        wanted[labels[i]]++;
+    }
+    for (int c = 0; c < classes; c++) {
+        total += wanted[c] > 0 ? (double)hits[c] / (double)wanted[c] : 0;
+        present += wanted[c] > 0;
+    }
+    return present > 0 ? total / present : NAN;
+}
+
+double stk_metrics_matthews(int classes, const int *labels, const int *predicted, size_t count,
+                            size_t *tally) {
+    size_t *wanted = tally; /* times true */
+    size_t *named = tally + classes;
+    double n = (double)count;
+    double right = 0;
+    double both = 0;           /* sum over the classes of times true x times predicted */
+    double square[2] = {0, 0}; /* sums of their squares */
+    memset(tally, 0, 2 * (size_t)classes * sizeof *tally);
+    for (size_t i = 0; i < count; i++) {
+        right += labels[i] == predicted[i];
+        wanted[labels[i]]++;
+        named[predicted[i]]++;
+    }
+    for (int c = 0; c < classes; c++) {
+        double a = (double)wanted[c];
+        double b = (double)named[c];
+        both += a * b;
+        square[0] += a * a;
+        square[1] += b * b;
+    }
+    /* Sums of whole numbers: those of one class are exactly n^2. */
+    double spread = sqrt(n * n - square[0]) * sqrt(n * n - square[1]);
+    return spread > 0 ? (right * n - both) / spread : 0;
 }
 
 double stk_metrics_kappa(const int *labels, const int *predicted, size_t count) {
@@ -52,6 +97,11 @@ static double micro_f1(const int *labels, const int *predicted, size_t count) {
     return (double)right / (double)count;
 }
 
+bool stk_metrics_is_tallied(stk_metric metric) {
+    return metric == STK_METRIC_MACRO_F1 || metric == STK_METRIC_BALANCED_ACC ||
+           metric == STK_METRIC_MCC;
+}
+
 double stk_metrics_of_labels(stk_metric metric, int classes, const int *labels,
                              const int *predicted, size_t count, size_t *tally) {
     if (count == 0) {
@@ -61,5 +111,9 @@ double stk_metrics_of_labels(stk_metric metric, int classes, const int *labels,
                ? stk_metrics_macro_f1(classes, labels, predicted, count, tally)
            : metric == STK_METRIC_MICRO_F1 ? micro_f1(labels, predicted, count)
            : metric == STK_METRIC_QWK      ? stk_metrics_kappa(labels, predicted, count)
-                                           : NAN;
+           : metric == STK_METRIC_BALANCED_ACC
+               ? stk_metrics_balanced(classes, labels, predicted, count, tally)
+           : metric == STK_METRIC_MCC
+               ? stk_metrics_matthews(classes, labels, predicted, count, tally)
+               : NAN;
 }

@@ -21,8 +21,20 @@ double stk_metrics_kappa(const int *labels, const int *predicted, size_t count);
 double stk_metrics_macro_f1(int classes, const int *labels, const int *predicted, size_t count,
                             size_t *tally);
 
-/* Macro F1, micro F1 or kappa of these predicted classes; NaN for other metrics and without
- * samples. `tally` as above; only macro F1 needs it. */
+/* The mean over classes that occur as a label of the share of their samples that is named so. */
+double stk_metrics_balanced(int classes, const int *labels, const int *predicted, size_t count,
+                            size_t *tally);
+
+/* Matthews correlation coefficient, of two classes or more; 0 where all are of one class, or named
+ * so. */
+double stk_metrics_matthews(int classes, const int *labels, const int *predicted, size_t count,
+                            size_t *tally);
+
+/* Whether the figure of one named class per sample needs a tally. */
+bool stk_metrics_is_tallied(stk_metric metric);
+
+/* Macro F1, micro F1, kappa, balanced accuracy or Matthews' coefficient of these predicted classes;
+ * NaN for other metrics and without samples. `tally` as above, where the metric is tallied. */
 double stk_metrics_of_labels(stk_metric metric, int classes, const int *labels,
                              const int *predicted, size_t count, size_t *tally);
 

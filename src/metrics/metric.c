@@ -58,6 +58,10 @@ static const stk_metric_info infos[STK_METRIC_COUNT + 1] = {
     {.name = "qwk",
      .description = "quadratic weighted kappa, the classes taken as steps of a scale",
      .tasks = SINGLE | BINARY | ORDINAL},
+    {.name = "balanced_acc",
+     .description = "mean over classes of the share of their pictures that is right",
+     .tasks = CLASSES},
+    {.name = "mcc", .description = "Matthews correlation coefficient", .tasks = CLASSES},
     {.name = "mapk",
      .description = "mean average precision of the five likeliest classes",
      .tasks = SINGLE | ORDINAL | RANKING},
@@ -138,6 +142,7 @@ bool stk_metric_has_rule(stk_metric metric, stk_task task) {
     return task == STK_TASK_MULTILABEL
                ? of_sets
                : metric == STK_METRIC_MACRO_F1 || metric == STK_METRIC_QWK ||
+                     metric == STK_METRIC_BALANCED_ACC || metric == STK_METRIC_MCC ||
                      (metric == STK_METRIC_PF1 && task == STK_TASK_BINARY) ||
                      (metric == STK_METRIC_MAPK && task == STK_TASK_RANKING);
 }

@@ -15,7 +15,7 @@
 /* The names, in the order of the values: the choices of an option. */
 #define STK_METRIC_NAMES                                                               \
     "acc1 acc5 error logloss macro_f1 micro_f1 samples_f1 auc auc_macro weighted_auc " \
-    "pf1 qwk mapk rmse mae r2 auto"
+    "pf1 qwk balanced_acc mcc mapk rmse mae r2 auto"
 
 /* docs/metrics.md has the formulas. */
 typedef enum stk_metric {
@@ -31,6 +31,8 @@ typedef enum stk_metric {
     STK_METRIC_WEIGHTED_AUC,
     STK_METRIC_PF1,
     STK_METRIC_QWK,
+    STK_METRIC_BALANCED_ACC,
+    STK_METRIC_MCC,
     STK_METRIC_MAPK,
     STK_METRIC_RMSE,
     STK_METRIC_MAE,

@@ -1,17 +1,16 @@
 /*
- * metric_words.c - phrases for metrics, and where in a description they count.
+ * metric_words.c - where in a description the phrases for metrics count.
  *
- * A phrase matches word by word; what stands between two words (blanks, hyphens, brackets,
- * asterisks) does not matter. Of all matches the one in the best place counts, among those of equal
- * places the first, and of those that begin at the same word the longest.
+ * Of all matches the one in the best place counts, among those of equal places the first. A vague
+ * word ("accuracy") often stands where a text only explains: "the F score measures accuracy". There
+ * it counts less, and in one sentence a name behind it wins ("accuracy, measured by the log loss").
  */
 #include "metrics/metric_words.h"
 
 #include <ctype.h>
 #include <string.h>
 
-/* Bytes between two words of a phrase at most. */
-#define MOST_BETWEEN 8
+#include "metrics/metric_phrases.h"
 
 /* Words before a phrase that may deny it. */
 #define DENIED_WITHIN 4
@@ -22,9 +21,13 @@
 /* Bytes before and after a match that may belong to its sentence. */
 #define LONGEST_SENTENCE 400
 
-/* Words between a phrase and its number at most; larger numbers mean something else. */
-#define MOST_FILLERS 4
-#define MOST_K 1000
+/* Words before an F score that may say which average, and before a phrase that may explain it. */
+#define SAID_BEFORE 2
+#define EXPLAINED_WITHIN 3
+
+/* Words between a number of guesses and what is guessed, at most. */
+#define MOST_BETWEEN_GUESSES 2
+#define MOST_GUESSES 50
 
 /* The longest line that can be a heading. */
 #define LONGEST_HEADING 60
@@ -35,157 +38,9 @@
 /* Bytes of a text that are looked at. */
 #define MOST_TEXT (64 << 10)
 
-/* Where a match stands: more counts more. */
-enum { ANYWHERE = 1, EVALUATED = 2, SECTION = 4 };
-
-typedef struct metric_phrase {
-    const char *words; /* in lower case, one blank between two */
-    stk_metric metric; /* STK_METRIC_AUTO: an F1 score whose average the task or the text says */
-    bool vague;        /* counts only where the sentence or the section speaks of evaluating */
-} metric_phrase;
-
-static const metric_phrase phrases[] = {
-    {"mean column wise roc auc", STK_METRIC_AUC_MACRO, false},
-    {"mean column wise auc", STK_METRIC_AUC_MACRO, false},
-    {"column wise mean roc auc", STK_METRIC_AUC_MACRO, false},
-    {"column averaged roc auc", STK_METRIC_AUC_MACRO, false},
-    {"macro averaged roc auc", STK_METRIC_AUC_MACRO, false},
-    {"mean roc auc", STK_METRIC_AUC_MACRO, false},
-    {"mean auc", STK_METRIC_AUC_MACRO, false},
-    {"average auc", STK_METRIC_AUC_MACRO, false},
-    {"weighted auc", STK_METRIC_WEIGHTED_AUC, false},
-    {"weighted area under the", STK_METRIC_WEIGHTED_AUC, false},
-    {"area under the roc", STK_METRIC_AUC, false},
-    {"area under roc", STK_METRIC_AUC, false},
-    {"area under the receiver operating characteristic", STK_METRIC_AUC, false},
-    {"area under receiver operating characteristic", STK_METRIC_AUC, false},
-    {"area under the curve", STK_METRIC_AUC, true},
-    {"roc auc", STK_METRIC_AUC, false},
-    {"auc roc", STK_METRIC_AUC, false},
-    {"auroc", STK_METRIC_AUC, false},
-    {"auc", STK_METRIC_AUC, true},
-    {"log loss", STK_METRIC_LOGLOSS, false},
-    {"logloss", STK_METRIC_LOGLOSS, false},
-    {"logarithmic loss", STK_METRIC_LOGLOSS, false},
-    {"cross entropy", STK_METRIC_LOGLOSS, true},
-    {"quadratic weighted kappa", STK_METRIC_QWK, false},
-    {"quadratically weighted kappa", STK_METRIC_QWK, false},
-    {"weighted kappa", STK_METRIC_QWK, false},
-    {"kappa", STK_METRIC_QWK, true},
-    {"probabilistic f1", STK_METRIC_PF1, false},
-    {"probabilistic f 1", STK_METRIC_PF1, false},
-    {"probabilistic f score", STK_METRIC_PF1, false},
-    {"pf1", STK_METRIC_PF1, false},
-    {"macro f1", STK_METRIC_MACRO_F1, false},
-    {"macro f 1", STK_METRIC_MACRO_F1, false},
-    {"macro averaged f1", STK_METRIC_MACRO_F1, false},
-    {"macro average f1", STK_METRIC_MACRO_F1, false},
-    {"macro f score", STK_METRIC_MACRO_F1, false},
-    {"macro averaged f score", STK_METRIC_MACRO_F1, false},
-    {"f1 macro", STK_METRIC_MACRO_F1, false},
-    {"f 1 macro", STK_METRIC_MACRO_F1, false},
-    {"per class f1", STK_METRIC_MACRO_F1, false},
-    {"per class f 1", STK_METRIC_MACRO_F1, false},
-    {"class wise f1", STK_METRIC_MACRO_F1, false},
-    {"classwise f1", STK_METRIC_MACRO_F1, false},
-    {"f1 score of each class", STK_METRIC_MACRO_F1, false},
-    {"f1 of each class", STK_METRIC_MACRO_F1, false},
-    {"f1 micro", STK_METRIC_MICRO_F1, false},
-    {"f 1 micro", STK_METRIC_MICRO_F1, false},
-    {"micro f1", STK_METRIC_MICRO_F1, false},
-    {"micro f 1", STK_METRIC_MICRO_F1, false},
-    {"micro averaged f1", STK_METRIC_MICRO_F1, false},
-    {"micro average f1", STK_METRIC_MICRO_F1, false},
-    {"samples f1", STK_METRIC_SAMPLES_F1, false},
-    {"sample averaged f1", STK_METRIC_SAMPLES_F1, false},
-    {"example based f1", STK_METRIC_SAMPLES_F1, false},
-    {"mean f1", STK_METRIC_AUTO, false},
-    {"mean f score", STK_METRIC_AUTO, false},
-    {"average f1", STK_METRIC_AUTO, false},
-    {"f1 score", STK_METRIC_AUTO, false},
-    {"f1 measure", STK_METRIC_AUTO, false},
-    {"f 1 score", STK_METRIC_AUTO, false},
-    {"f1", STK_METRIC_AUTO, true},
-    {"categorization accuracy", STK_METRIC_ACC1, false},
-    {"categorisation accuracy", STK_METRIC_ACC1, false},
-    {"classification accuracy", STK_METRIC_ACC1, false},
-    {"top 1 accuracy", STK_METRIC_ACC1, false},
-    {"accuracy", STK_METRIC_ACC1, true},
-    {"top 5 accuracy", STK_METRIC_ACC5, false},
-    {"top 1 error", STK_METRIC_ERROR, false},
-    {"top 1 classification error", STK_METRIC_ERROR, false},
-    {"classification error", STK_METRIC_ERROR, false},
-    {"categorization error", STK_METRIC_ERROR, false},
-    {"misclassification rate", STK_METRIC_ERROR, false},
-    {"error rate", STK_METRIC_ERROR, true},
-    {"mean average precision", STK_METRIC_MAPK, false},
-    {"map at", STK_METRIC_MAPK, false},
-    {"root mean squared error", STK_METRIC_RMSE, false},
-    {"root mean square error", STK_METRIC_RMSE, false},
-    {"rmse", STK_METRIC_RMSE, false},
-    {"mean absolute error", STK_METRIC_MAE, false},
-    {"mae", STK_METRIC_MAE, true},
-    {"coefficient of determination", STK_METRIC_R2, false},
-    {"r 2", STK_METRIC_R2, true},
-    {"r2", STK_METRIC_R2, true},
-    {"r squared", STK_METRIC_R2, true},
-    {"r\xC2\xB2", STK_METRIC_R2, true},
-};
-
-/* ---- words ---- */
-
-/* Bytes of UTF-8 belong to words, so that a word never ends within a character. */
-static bool is_letter(char c) {
-    unsigned char byte = (unsigned char)c;
-    return byte >= 0x80 || isalnum(byte) != 0;
-}
-
-/* The end of a word, also in the plural. The @ of MAP@5 is read as the word "at". */
-static const char *skip_word(const char *at, const char *word) {
-    if (*at == '@' && strncmp(word, "at", 2) == 0 && !is_letter(word[2])) {
-        return at + 1;
-    }
-    while (is_letter(*word) && tolower((unsigned char)*at) == (unsigned char)*word) {
-        at++;
-        word++;
-    }
-    bool plural = *at == 's' && !is_letter(at[1]);
-    return is_letter(*word) ? NULL : plural ? at + 1 : is_letter(*at) ? NULL : at;
-}
-
-/* The next word, or an @; NULL: the paragraph ends, or it is too far. */
-static const char *next_word(const char *at) {
-    int lines = 0;
-    for (int i = 0; i <= MOST_BETWEEN; i++, at++) {
-        if (is_letter(*at) || *at == '@') {
-            return at;
-        }
-        lines += *at == '\n';
-        if (*at == '\0' || lines > 1) {
-            return NULL;
-        }
-    }
-    return NULL;
-}
-
-/* The end of a phrase that begins at `at`; NULL: it does not. */
-static const char *match(const char *at, const char *words) {
-    const char *end = at;
-    while (end != NULL) {
-        end = skip_word(end, words);
-        words = strchr(words, ' ');
-        if (end == NULL || words == NULL) {
-            return end;
-        }
-        words++;
-        end = next_word(end);
-    }
-    return NULL;
-}
-
-static bool begins_word(const char *text, const char *at) {
-    return is_letter(*at) && (at == text || !is_letter(at[-1]));
-}
+/* Where a match stands: more counts more. BESIDE: a vague word, and evaluating is spoken of only
+ * behind it. EXPLAINED: a vague word in the section that only explains. */
+enum { ANYWHERE = 1, BESIDE = 1, EVALUATED = 2, EXPLAINED = 2, SECTION = 4 };
 
 /* ---- sections and sentences ---- */
 
@@ -205,26 +60,26 @@ static bool is_heading(text_range line, const char *word, int *level) {
     const char *at = line.begin;
     int words = 0;
     *level = 0;
-    while (at < line.end && !is_letter(*at)) {
+    while (at < line.end && !stk_phrase_is_letter(*at)) {
         *level += *at == '#';
         at++;
     }
     for (const char *c = at; c < line.end; c++) {
-        words += begins_word(at, c);
+        words += stk_phrase_begins_word(at, c);
     }
     return line.end - line.begin <= LONGEST_HEADING && (*level > 0 || words <= BARE_WORDS) &&
-           match(at, word) != NULL;
+           stk_phrase_match(at, word) != NULL;
 }
 
 /* From the heading to the next one that is not below it. Empty: there is no such section. */
-static text_range find_section(const char *text) {
+static text_range find_section_of(const char *text, const char *heading) {
     text_range section = {text, text};
     int own = 0;
     bool inside = false;
     for (const char *line = text; *line != '\0';) {
         text_range range = {line, end_of_line(line)};
         int level;
-        bool begins = is_heading(range, "evaluation", &level);
+        bool begins = is_heading(range, heading, &level);
         if (!inside && begins) {
             inside = true;
             own = level;
@@ -235,6 +90,16 @@ static text_range find_section(const char *text) {
         }
         line = *range.end != '\0' ? range.end + 1 : range.end;
         section.end = inside ? line : section.begin;
+    }
+    return section;
+}
+
+static text_range find_section(const char *text) {
+    static const char *const headings[] = {"evaluation", "metric", "scoring"};
+    text_range section = {text, text};
+    for (size_t i = 0; i < sizeof headings / sizeof *headings && section.begin == section.end;
+         i++) {
+        section = find_section_of(text, headings[i]);
     }
     return section;
 }
@@ -262,8 +127,8 @@ static text_range sentence_around(const char *text, const char *begin, const cha
 static bool has_word(const char *text, text_range range, const char *const *words, size_t count) {
     bool found = false;
     for (const char *at = range.begin; at < range.end && !found; at++) {
-        for (size_t i = 0; begins_word(text, at) && i < count; i++) {
-            found = found || match(at, words[i]) != NULL;
+        for (size_t i = 0; stk_phrase_begins_word(text, at) && i < count; i++) {
+            found = found || stk_phrase_match(at, words[i]) != NULL;
         }
     }
     return found;
@@ -273,7 +138,7 @@ static bool has_word(const char *text, text_range range, const char *const *word
 static bool has_stem(const char *text, text_range range, const char *const *stems, size_t count) {
     bool found = false;
     for (const char *at = range.begin; at < range.end && !found; at++) {
-        for (size_t i = 0; begins_word(text, at) && i < count; i++) {
+        for (size_t i = 0; stk_phrase_begins_word(text, at) && i < count; i++) {
             size_t j = 0;
             while (stems[i][j] != '\0' && tolower((unsigned char)at[j]) == stems[i][j]) {
                 j++;
@@ -284,17 +149,27 @@ static bool has_stem(const char *text, text_range range, const char *const *stem
     return found;
 }
 
+/* The last words of a sentence before a phrase. */
+static text_range words_before(const char *text, text_range sentence, const char *begin,
+                               int count) {
+    const char *from = begin;
+    for (int words = 0; from > sentence.begin && words < count;) {
+        from--;
+        words += stk_phrase_begins_word(text, from);
+    }
+    return (text_range){from, begin};
+}
+
 /* Whether one of the words right before says that this is not the metric. */
 static bool is_denied(const char *text, text_range sentence, const char *begin) {
-    static const char *const denials[] = {"no",      "not",    "instead", "rather",
-                                          "unlike",  "never",  "without", "nor",
-                                          "neither", "former", "earlier", "previous"};
+    static const char *const denials[] = {"no",      "not",      "instead", "rather",    "unlike",
+                                          "never",   "without",  "nor",     "neither",   "former",
+                                          "earlier", "previous", "tie",     "tiebreaker"};
+    text_range before = words_before(text, sentence, begin, DENIED_WITHIN);
     const char *from = begin;
-    int words = 0;
-    while (from > sentence.begin && words < DENIED_WITHIN) {
+    while (from > before.begin) {
         from--;
-        words += begins_word(text, from);
-        bool turn = begins_word(text, from) && match(from, "but") != NULL;
+        bool turn = stk_phrase_begins_word(text, from) && stk_phrase_match(from, "but") != NULL;
         if (turn || *from == ',' || *from == ';' || *from == ':') {
             break;
         }
@@ -302,42 +177,80 @@ static bool is_denied(const char *text, text_range sentence, const char *begin) 
     return has_word(text, (text_range){from, begin}, denials, sizeof denials / sizeof *denials);
 }
 
+/* ---- lists ---- */
+
+/* A number in figures or words; 0: it is none. Behind it is *end. */
+static int read_count(const char *at, const char **end) {
+    static const char *const names[] = {"two",   "three", "four", "five", "six",
+                                        "seven", "eight", "nine", "ten"};
+    int count = 0;
+    for (*end = at; isdigit((unsigned char)**end) && count < MOST_GUESSES; ++*end) {
+        count = 10 * count + (**end - '0');
+    }
+    for (size_t i = 0; i < sizeof names / sizeof *names && count == 0; i++) {
+        const char *past = stk_phrase_match(at, names[i]);
+        count = past != NULL ? (int)i + 2 : 0;
+        *end = past != NULL ? past : *end;
+    }
+    return stk_phrase_is_letter(**end) || count > MOST_GUESSES ? 0 : count;
+}
+
+/* How many names of a row a text allows ("up to 5 labels", "at most three guesses"); 0: it does not
+ * say. */
+static int find_guesses(const char *text, const char *last) {
+    static const char *const leads[] = {"up to", "at most", "top"};
+    static const char *const nouns[] = {"guess", "predict", "candidat", "label", "class",
+                                        "id",    "name",    "answer",   "likel", "categor"};
+    for (const char *at = text; at < last; at++) {
+        const char *end = NULL;
+        for (size_t i = 0;
+             stk_phrase_begins_word(text, at) && end == NULL && i < sizeof leads / sizeof *leads;
+             i++) {
+            end = stk_phrase_match(at, leads[i]);
+        }
+        const char *number = end != NULL ? stk_phrase_next_word(end) : NULL;
+        int count = number != NULL ? read_count(number, &end) : 0;
+        for (int words = 0; count > 1 && words <= MOST_BETWEEN_GUESSES; words++) {
+            const char *noun = stk_phrase_next_word(end);
+            if (noun == NULL) {
+                break;
+            }
+            for (end = noun; stk_phrase_is_letter(*end); end++) {
+            }
+            if (has_stem(text, (text_range){noun, end}, nouns, sizeof nouns / sizeof *nouns)) {
+                return count;
+            }
+            end += end == noun; /* an @ */
+        }
+    }
+    return 0;
+}
+
 /* ---- one match ---- */
 
-/* The average of an F1 score: as the words after it say, otherwise as the task has it. Of several
- * labels Kaggle's mean F1 counts all decisions together. */
-static stk_metric choose_f1(const char *text, const char *end, const char *last, stk_task task) {
+/* The average of an F score: as the words around it say, otherwise as the task has it. Of several
+ * labels Kaggle's mean F1 counts all decisions together, its mean F2 rates each picture. */
+static stk_metric choose_f(const char *text, text_range phrase, const char *last, stk_task task,
+                           bool is_near) {
     static const char *const micro[] = {"micro"};
     static const char *const macro[] = {"macro"};
     static const char *const samples[] = {"example", "sample"};
-    text_range after = {end, end};
+    static const char *const mean[] = {"mean", "average"};
+    text_range after = {phrase.end, phrase.end};
+    text_range before = words_before(text, sentence_around(text, phrase.begin, phrase.end),
+                                     phrase.begin, SAID_BEFORE);
     for (int words = 0; after.end < last && words < SAID_WITHIN; after.end++) {
-        words += begins_word(text, after.end);
+        words += stk_phrase_begins_word(text, after.end);
     }
-    return has_stem(text, after, macro, 1)     ? STK_METRIC_MACRO_F1
-           : has_stem(text, after, micro, 1)   ? STK_METRIC_MICRO_F1
-           : task != STK_TASK_MULTILABEL       ? STK_METRIC_MACRO_F1
-           : has_stem(text, after, samples, 2) ? STK_METRIC_SAMPLES_F1
-                                               : STK_METRIC_MICRO_F1;
-}
-
-/* The number of MAP@5, or of `mean average precision at 5`, right after the phrase; 0: none. */
-static int find_k(const char *end) {
-    static const char *const fillers[] = {"at", "map", "top", "for", "the"};
-    const char *at = next_word(end);
-    int k = 0;
-    for (int words = 0; at != NULL && !isdigit((unsigned char)*at); words++) {
-        const char *past = NULL;
-        for (size_t i = 0;
-             words < MOST_FILLERS && past == NULL && i < sizeof fillers / sizeof *fillers; i++) {
-            past = skip_word(at, fillers[i]);
-        }
-        at = past != NULL ? next_word(past) : NULL;
-    }
-    for (; at != NULL && isdigit((unsigned char)*at) && k < MOST_K; at++) {
-        k = 10 * k + (*at - '0');
-    }
-    return k < MOST_K ? k : 0;
+    bool by_samples = has_stem(text, after, samples, 2) || has_stem(text, before, samples, 2) ||
+                      (is_near && has_stem(text, phrase, mean, 2));
+    return has_stem(text, before, macro, 1)   ? STK_METRIC_MACRO_F1
+           : has_stem(text, before, micro, 1) ? STK_METRIC_MICRO_F1
+           : has_stem(text, after, macro, 1)  ? STK_METRIC_MACRO_F1
+           : has_stem(text, after, micro, 1)  ? STK_METRIC_MICRO_F1
+           : task != STK_TASK_MULTILABEL      ? STK_METRIC_MACRO_F1
+           : by_samples                       ? STK_METRIC_SAMPLES_F1
+                                              : STK_METRIC_MICRO_F1;
 }
 
 /* Copies the words with single blanks between them. */
@@ -352,63 +265,104 @@ static void copy_phrase(char *phrase, size_t size, const char *begin, const char
     phrase[length] = '\0';
 }
 
-/* Where a match counts; 0: it does not. */
-static int place_of(const char *text, text_range section, const char *begin, const char *end,
-                    bool vague) {
-    static const char *const signals[] = {"evaluat", "scored", "metric",  "judged",
-                                          "graded",  "ranked", "measured"};
-    text_range sentence = sentence_around(text, begin, end);
-    bool evaluated = has_stem(text, sentence, signals, sizeof signals / sizeof *signals);
-    bool inside = begin >= section.begin && begin < section.end;
-    if (is_denied(text, sentence, begin) || (vague && !evaluated && !inside)) {
-        return 0;
-    }
-    return (inside ? SECTION : ANYWHERE) + (evaluated ? EVALUATED : 0);
+/* Whether the words around a vague one only explain something: "the F score measures accuracy". */
+static bool is_explained(const char *text, text_range sentence, const char *begin) {
+    static const char *const verbs[] = {"measure", "measuring", "reflect", "reflecting"};
+    text_range before = words_before(text, sentence, begin, EXPLAINED_WITHIN);
+    return has_word(text, before, verbs, sizeof verbs / sizeof *verbs);
 }
 
-/* The longest phrase at a word; its end in *end. NULL: none that rates the task. */
-static const metric_phrase *longest_at(const char *at, stk_task task, const char **end) {
-    const metric_phrase *best = NULL;
-    for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++) {
-        const metric_phrase *p = &phrases[i];
-        stk_metric metric = p->metric == STK_METRIC_AUTO ? STK_METRIC_MICRO_F1 : p->metric;
-        bool begins = tolower((unsigned char)*at) == (unsigned char)p->words[0] &&
-                      stk_metric_rates(metric, task);
-        const char *stop = begins ? match(at, p->words) : NULL;
-        if (stop != NULL && (best == NULL || stop > *end)) {
-            best = p;
-            *end = stop;
-        }
+static bool is_of_something(const char *end) {
+    const char *next = stk_phrase_next_word(end);
+    return next != NULL && stk_phrase_match(next, "of") != NULL;
+}
+
+/* Whether an average precision is that of boxes or masks. */
+static bool is_of_shapes(const char *text, text_range sentence, const stk_metric_phrase *p) {
+    static const char *const shapes[] = {"iou", "intersection over union"};
+    return (p->flags & (STK_PHRASE_OPEN | STK_PHRASE_LISTED)) != 0 &&
+           has_word(text, sentence, shapes, sizeof shapes / sizeof *shapes);
+}
+
+/* Where a match counts; 0: it does not. */
+static int place_of(const char *text, text_range section, const stk_metric_phrase *p,
+                    text_range phrase) {
+    static const char *const signals[] = {"evaluat", "scored", "metric",  "judged",
+                                          "graded",  "ranked", "measured"};
+    enum { SIGNALS = sizeof signals / sizeof *signals };
+    text_range sentence = sentence_around(text, phrase.begin, phrase.end);
+    bool evaluated = has_stem(text, sentence, signals, SIGNALS);
+    bool inside = phrase.begin >= section.begin && phrase.begin < section.end;
+    bool vague = (p->flags & STK_PHRASE_VAGUE) != 0;
+    if (is_denied(text, sentence, phrase.begin) || is_of_shapes(text, sentence, p) ||
+        (vague && !evaluated && !inside)) {
+        return 0;
     }
-    return best;
+    if (vague && is_explained(text, sentence, phrase.begin)) {
+        return evaluated ? ANYWHERE : 0;
+    }
+    if (vague && !evaluated && is_of_something(phrase.end)) {
+        return EXPLAINED;
+    }
+    bool led =
+        !vague || has_stem(text, (text_range){sentence.begin, phrase.begin}, signals, SIGNALS);
+    return (inside ? SECTION : ANYWHERE) + (!evaluated ? 0 : led ? EVALUATED : BESIDE);
 }
 
 /* The metric of a phrase. Of several labels an area is that of each column. */
-static stk_metric metric_of(const metric_phrase *p, const char *text, const char *end,
+static stk_metric metric_of(const stk_metric_phrase *p, const char *text, text_range phrase,
                             const char *last, stk_task task) {
     bool columns = p->metric == STK_METRIC_AUC && task == STK_TASK_MULTILABEL;
-    return p->metric == STK_METRIC_AUTO ? choose_f1(text, end, last, task)
+    bool is_near = (p->flags & STK_PHRASE_NEAR) != 0;
+    return p->metric == STK_METRIC_AUTO ? choose_f(text, phrase, last, task, is_near)
            : columns                    ? STK_METRIC_AUC_MACRO
                                         : p->metric;
+}
+
+/* Whether a sentence that began with a vague word goes on to name the metric: "rated for accuracy,
+ * using the log loss". */
+static bool goes_on(const char *text, text_range vague, text_range phrase) {
+    static const char *const links[] = {"using",       "via",      "through", "namely",
+                                        "measured by", "rated by", "given by"};
+    if (vague.begin == NULL) {
+        return false;
+    }
+    text_range rest = {vague.end, sentence_around(text, vague.begin, vague.end).end};
+    return phrase.end <= rest.end &&
+           has_word(text, words_before(text, rest, phrase.begin, EXPLAINED_WITHIN), links,
+                    sizeof links / sizeof *links);
 }
 
 stk_metric_mention stk_metric_find_in_text(const char *text, stk_task task) {
     stk_metric_mention found = {.metric = STK_METRIC_AUTO};
     text_range section = find_section(text);
     const char *last = text + strnlen(text, MOST_TEXT);
+    int guesses = find_guesses(text, last);
+    text_range vague = {NULL, NULL}; /* the best so far, if it is */
     int best = 0;
     for (const char *at = text; at < last;) {
         const char *end = at + 1;
-        const metric_phrase *p = begins_word(text, at) ? longest_at(at, task, &end) : NULL;
-        int place = p != NULL ? place_of(text, section, at, end, p->vague) : 0;
-        if (place > best) {
+        const stk_metric_phrase *p =
+            stk_phrase_begins_word(text, at) ? stk_phrase_find(at, task, guesses, &end) : NULL;
+        text_range phrase = {at, end};
+        int place = p != NULL ? place_of(text, section, p, phrase) : 0;
+        bool is_vague = p != NULL && (p->flags & STK_PHRASE_VAGUE) != 0;
+        if (place > best ||
+            (place == best && place > 0 && !is_vague && goes_on(text, vague, phrase))) {
             best = place;
-            found.metric = metric_of(p, text, end, last, task);
-            found.k = p->metric == STK_METRIC_MAPK ? find_k(end) : 0;
+            vague = is_vague ? phrase : (text_range){NULL, NULL};
+            found.metric = metric_of(p, text, phrase, last, task);
+            found.k = p->metric == STK_METRIC_MAPK ? stk_phrase_length(end) : 0;
+            found.k = p->metric == STK_METRIC_MAPK && found.k == 0 ? guesses : found.k;
+            found.is_open = (p->flags & STK_PHRASE_OPEN) != 0 && found.k == 0;
             found.in_evaluation = place >= SECTION;
             copy_phrase(found.phrase, sizeof found.phrase, at, end);
         }
         at = end;
     }
     return found;
+}
+
+bool stk_metric_is_nearest(stk_metric metric, const char *phrase) {
+    return !stk_phrase_is_computed(phrase, metric);
 }

@@ -38,7 +38,7 @@ static stk_status keep_rows(stk_metrics *m, size_t most, stk_error *err) {
 static bool open_classes(stk_metrics *m) {
     m->labels = stk_mem_raw(m->capacity, sizeof *m->labels);
     m->predicted = stk_mem_raw(m->capacity, sizeof *m->predicted);
-    bool tallied = m->metric == STK_METRIC_MACRO_F1;
+    bool tallied = stk_metrics_is_tallied(m->metric);
     m->tally = tallied ? stk_mem_raw((size_t)m->outputs, 2 * sizeof *m->tally) : NULL;
     return m->labels != NULL && m->predicted != NULL && (!tallied || m->tally != NULL);
 }
@@ -312,6 +312,8 @@ static double value_of_classes(const stk_metrics *m, stk_metric metric) {
     case STK_METRIC_PF1:
         return m->outputs == 2 ? stk_metrics_pf1(&m->pf1) : NAN;
     case STK_METRIC_MACRO_F1:
+    case STK_METRIC_BALANCED_ACC:
+    case STK_METRIC_MCC:
         return m->tally == NULL ? NAN
                                 : stk_metrics_of_labels(metric, m->outputs, m->labels, m->predicted,
                                                         m->count, m->tally);

@@ -40,7 +40,7 @@ typedef struct stk_metrics {
     stk_pf1_sums pf1;
     int *labels;    /* (capacity), owned; NULL: the task has no classes */
     int *predicted; /* (capacity), owned: the named class */
-    size_t *tally;  /* (outputs, 2), owned: scratch for macro F1, otherwise NULL */
+    size_t *tally;  /* (outputs, 2), owned: scratch of metrics that are tallied, or NULL */
     /* The last sample as it was counted, for stk_metrics_decide_...(). */
     double last_precision;
     double last_probability;

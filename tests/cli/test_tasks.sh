@@ -90,6 +90,17 @@ expect_out '^metric acc1: no description names one, and each row takes the label
 expect_out '^answer file: [0-9]+ rows of id,label, as sample_submission.csv has them$'
 expect_not "a label has a point" grep -q '[.]' shapes.run/submission.csv
 
+it "tells a metric that it does not compute"
+echo 'Submissions are evaluated on the mean F2 score. The F score measures accuracy.' >shapes/description.md
+run plan --data shapes "${small[@]}"
+expect_exit 0
+expect_out '^metric macro_f1: the description asks for "mean F2 score", which Stoker does not compute; macro_f1 rates instead$'
+echo 'Submissions are evaluated on balanced accuracy.' >shapes/description.md
+run plan --data shapes "${small[@]}"
+expect_exit 0
+expect_out '^metric balanced_acc: the description asks for "balanced accuracy"$'
+rm shapes/description.md
+
 it "rates probabilities by their log loss, and gives a class that nothing shows a little"
 run plan --data chances "${small[@]}"
 expect_exit 0

@@ -12,6 +12,9 @@ static const fuzz_seed seeds[] = {
               "5 (MAP@5), not with accuracy.\n\n## Prizes\n\nNone; macro F1.\n"),
     FUZZ_SEED("**Evaluation**\nThe quadratic weighted\nkappa, instead of log-loss, R\xC2\xB2 or "
               "F1-Score (micro averaged)."),
+    FUZZ_SEED(
+        "## Metric\n\nModels are evaluated for accuracy using mean F2; name up to five labels. "
+        "mAP, Matthew\xE2\x80\x99s correlation (MCC), Kullback-Leibler."),
     FUZZ_SEED("Scored by AUC; the former metric was RMSE"),
 };
 FUZZ_PLAN(seeds)
@@ -26,6 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     FUZZ_REQUIRE(found.k >= 0 && found.k < 1000);
     FUZZ_REQUIRE(memchr(found.phrase, '\0', sizeof found.phrase) != NULL);
     FUZZ_REQUIRE((found.metric == STK_METRIC_AUTO) == (found.phrase[0] == '\0'));
+    (void)stk_metric_is_nearest(found.metric, found.phrase);
     stk_mem_free(text);
     return 0;
 }

@@ -54,12 +54,13 @@ for classes in (6, 7):
     aucs = [metrics.roc_auc_score(labels == k, ranked[:, k]) for k in range(classes)
             if 0 < (labels == k).sum() < 40]
     print("%d classes: logloss %.12g, macro_f1 %.12g, micro_f1 %.12g, auc %.12g, qwk %.12g, "
-          "mapk %.12g" % (
+          "mapk %.12g, balanced_acc %.12g, mcc %.12g" % (
               classes, metrics.log_loss(labels, probs, labels=list(range(classes))),
               metrics.f1_score(labels, said, average="macro"),
               metrics.f1_score(labels, said, average="micro"), np.mean(aucs),
               metrics.cohen_kappa_score(labels, said, weights="quadratic"),
-              mapk(labels, logits, 5)))
+              mapk(labels, logits, 5), metrics.balanced_accuracy_score(labels, said),
+              metrics.matthews_corrcoef(labels, said)))
     # Ties count against the label, as nowhere in scikit-learn; without them both agree.
     clear = logits + 1e-3 * np.arange(classes)
     print("  clear: acc1 %.12g, acc5 %.12g" % (
@@ -70,9 +71,9 @@ two = labels % 2
 logits = logits_of(2)
 p = softmax(logits)[:, 1]
 ranked = logits[:, 1] - logits[:, 0]
-print("two classes: auc %.12g, weighted_auc %.9g, pf1 %.12g, hard %.12g" % (
+print("two classes: auc %.12g, weighted_auc %.9g, pf1 %.12g, hard %.12g, mcc %.12g" % (
     metrics.roc_auc_score(two, ranked), weighted_auc(two, ranked), pf1(two, p),
-    metrics.f1_score(two, p >= 0.5)))
+    metrics.f1_score(two, p >= 0.5), metrics.matthews_corrcoef(two, logits.argmax(1))))
 
 i, c = np.mgrid[0:40, 0:4]
 targets = ((3 * i + 2 * c + i * c * c) % 5 < 2).astype(int)

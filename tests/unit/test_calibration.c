@@ -232,22 +232,31 @@ static void add_rare(stk_metrics *metrics, size_t count, double share, uint64_t 
 }
 
 static void rare_classes_get_weight(void) {
-    stk_metrics seen = keeping(2, 2000, STK_METRIC_MACRO_F1);
-    stk_metrics fresh = keeping(2, 4000, STK_METRIC_MACRO_F1);
-    add_rare(&seen, 2000, 0.1, 1);
-    add_rare(&fresh, 4000, 0.1, 2);
-    stk_calibration c = fit(&seen, STK_METRIC_MACRO_F1);
-    CHECK_INT(used(&c, 2), STK_LABEL_WEIGHTS);
-    REQUIRE(c.rule.count == 2);
-    CHECK_NEAR(c.rule.numbers[0], 1, 0);
-    CHECK(c.rule.numbers[1] > 1.2 && c.rule.numbers[1] < 10);
-    CHECK(c.score > c.plain_score);
-    CHECK_NEAR(c.plain_score, stk_metrics_value(&seen, STK_METRIC_MACRO_F1), 1e-12);
-    CHECK(score_with(&fresh, STK_METRIC_MACRO_F1, &c) >
-          stk_metrics_value(&fresh, STK_METRIC_MACRO_F1) + 0.01);
-    stk_calibration_free(&c);
-    stk_metrics_free(&seen);
-    stk_metrics_free(&fresh);
+    static const struct {
+        stk_metric metric;
+        double least, most; /* weight of the rare class */
+        double gain;
+    } cases[] = {{STK_METRIC_MACRO_F1, 1.2, 10, 0.01},
+                 {STK_METRIC_BALANCED_ACC, 4, 10, 0.1}, /* at best the ratio of the classes */
+                 {STK_METRIC_MCC, 1.2, 10, 0.01}};
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        stk_metric metric = cases[i].metric;
+        stk_metrics seen = keeping(2, 2000, metric);
+        stk_metrics fresh = keeping(2, 4000, metric);
+        add_rare(&seen, 2000, 0.1, 1);
+        add_rare(&fresh, 4000, 0.1, 2);
+        stk_calibration c = fit(&seen, metric);
+        CHECK_INT(used(&c, 2), STK_LABEL_WEIGHTS);
+        REQUIRE(c.rule.count == 2);
+        CHECK_NEAR(c.rule.numbers[0], 1, 0);
+        CHECK(c.rule.numbers[1] > cases[i].least && c.rule.numbers[1] < cases[i].most);
+        CHECK(c.score > c.plain_score);
+        CHECK_NEAR(c.plain_score, stk_metrics_value(&seen, metric), 1e-12);
+        CHECK(score_with(&fresh, metric, &c) > stk_metrics_value(&fresh, metric) + cases[i].gain);
+        stk_calibration_free(&c);
+        stk_metrics_free(&seen);
+        stk_metrics_free(&fresh);
+    }
 }
 
 static void equal_classes_get_none(void) {

@@ -523,6 +523,54 @@ static void words_of_a_metric_follow_the_task(void) {
     stk_dataset_free(d);
 }
 
+/* A metric that Stoker does not compute decides as the nearest one does. */
+static void words_of_other_metrics_decide(void) {
+    put_table("id,label", 60, a_grade);
+    put_text("description.md", "## Evaluation\n\nthe mean squared error\n");
+    stk_dataset *d = opens_as(STK_TASK_REGRESSION, "label is rated by mean squared error");
+    REQUIRE(d != NULL);
+    CHECK_INT(d->metric, STK_METRIC_RMSE);
+    stk_dataset_free(d);
+    for (int i = 0; i < 2; i++) {
+        put_table("id,flag", 30, a_flag);
+        put("test/x.jpg");
+        put("test/y.jpg");
+        put_text("sample_submission.csv", "id,flag\nx,0\ny,1\n");
+        put_text("description.md", i == 0 ? "Scored by the Brier score." : "Scored by MCC.");
+        d = opens_as(STK_TASK_BINARY, "");
+        REQUIRE(d != NULL);
+        CHECK_INT(d->answer.kind, i == 0 ? STK_ANSWER_POSITIVE : STK_ANSWER_LABEL);
+        CHECK_INT(d->metric, i == 0 ? STK_METRIC_LOGLOSS : STK_METRIC_MCC);
+        stk_dataset_free(d);
+    }
+    put_table("image,labels", 36, a_disease);
+    put_text("description.md", "Evaluated by their mean F2 score.");
+    d = opens_as(STK_TASK_MULTILABEL, "");
+    REQUIRE(d != NULL);
+    CHECK_INT(d->metric, STK_METRIC_SAMPLES_F1);
+    CHECK_STR(d->metric_phrase, "mean F2 score");
+    stk_dataset_free(d);
+}
+
+/* A mean average precision without a length asks for a list only where the sample has some. */
+static void plain_average_precision_follows_the_sample(void) {
+    static const char *const samples[] = {"Image,Id\nx.jpg,new_whale\n",
+                                          "Image,Id\nx.jpg,new_whale w_1 w_2\n"};
+    for (int lists = 0; lists < 2; lists++) {
+        put_table("Image,Id", 40, a_whale);
+        put("test/x.jpg");
+        put_text("sample_submission.csv", samples[lists]);
+        put_text("description.md",
+                 "## Evaluation\n\nthe mean average precision (mAP) over the classes\n");
+        stk_dataset *d = opens_as(lists ? STK_TASK_RANKING : STK_TASK_SINGLE, "");
+        REQUIRE(d != NULL);
+        CHECK_INT(d->answer.kind, lists ? STK_ANSWER_RANKED : STK_ANSWER_LABEL);
+        CHECK_INT(d->metric, lists ? STK_METRIC_MAPK : STK_METRIC_AUC_MACRO);
+        CHECK(!lists || d->answer.most == 3);
+        stk_dataset_free(d);
+    }
+}
+
 static void memory_runs_out(void) {
     stk_dataset_options o = options();
     put_table("image,labels", 36, a_disease);
@@ -605,6 +653,8 @@ static const check_test tests[] = {
     TEST(numbers_that_may_measure),
     TEST(numbers_that_are_classes),
     TEST(the_description_decides),
+    TEST(words_of_other_metrics_decide),
+    TEST(plain_average_precision_follows_the_sample),
     TEST(the_options_name_the_metric),
     TEST(several_labels_in_a_cell),
     TEST(lists_that_the_sample_shows),

@@ -71,6 +71,172 @@ static void phrases_of_every_metric(void) {
     }
 }
 
+static void kaggles_own_words(void) {
+    static const struct {
+        stk_task task;
+        const char *sentence;
+        const char *name;
+    } cases[] = {
+        {STK_TASK_MULTILABEL, "Submissions are evaluated on the mean columnwise ROC AUC.",
+         "auc_macro"},
+        {STK_TASK_ORDINAL, "Submissions are scored using the quadratic weighted kappa.", "qwk"},
+        {STK_TASK_BINARY,
+         "Submissions are evaluated on area under the receiver operating characteristic curve",
+         "auc"},
+        {STK_TASK_SINGLE, "Submissions are evaluated on the accuracy of their predictions.",
+         "acc1"},
+        {STK_TASK_SINGLE, "## Evaluation\n\nF-measure", "macro_f1"},
+        {STK_TASK_SINGLE, "## Metric\n\nAccuracy\n", "acc1"},
+        {STK_TASK_REGRESSION, "coefficient of determination", "r2"},
+        {STK_TASK_REGRESSION, "mean columnwise root mean squared error (MCRMSE)", "rmse"},
+        {STK_TASK_SINGLE, "Scored by balanced accuracy.", "balanced_acc"},
+        {STK_TASK_SINGLE, "The metric is the mean per-class accuracy.", "balanced_acc"},
+        {STK_TASK_SINGLE, "balanced multi-class accuracy", "balanced_acc"},
+        {STK_TASK_SINGLE, "Macro-averaged recall decides.", "balanced_acc"},
+        {STK_TASK_BINARY, "Matthews correlation coefficient", "mcc"},
+        {STK_TASK_BINARY, "Matthew's correlation", "mcc"},
+        {STK_TASK_BINARY, "Evaluated by MCC.", "mcc"},
+    };
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        stk_metric_mention found = stk_metric_find_in_text(cases[i].sentence, cases[i].task);
+        const char *name = stk_metric_info_of(found.metric)->name;
+        if (strcmp(name, cases[i].name) != 0 || stk_metric_is_nearest(found.metric, found.phrase)) {
+            CHECK_FAIL("\"%s\" gives %s", cases[i].sentence, name);
+        }
+    }
+}
+
+/* What Stoker does not compute has a nearest metric, and is known to be something else. */
+static void others_have_a_nearest_metric(void) {
+    static const struct {
+        stk_task task;
+        const char *sentence;
+        const char *name;
+        const char *phrase;
+    } cases[] = {
+        {STK_TASK_MULTILABEL, "evaluated by their mean F2 score", "samples_f1", "mean F2 score"},
+        {STK_TASK_MULTILABEL, "The F2 score decides.", "micro_f1", "F2 score"},
+        {STK_TASK_MULTILABEL, "the micro-averaged mean F2", "micro_f1", "mean F2"},
+        {STK_TASK_MULTILABEL, "F-beta, beta = 2, macro-averaged", "macro_f1", "F-beta"},
+        {STK_TASK_SINGLE, "the $F_{\\beta}$ score", "macro_f1", "F_{\\beta}$ score"},
+        {STK_TASK_SINGLE, "Scored by F0.5.", "macro_f1", "F0.5"},
+        {STK_TASK_SINGLE, "the weighted F1 score", "micro_f1", "weighted F1"},
+        {STK_TASK_MULTILABEL, "balanced accuracy", "macro_f1", "balanced accuracy"},
+        {STK_TASK_MULTILABEL, "scored by MCC", "micro_f1", "MCC"},
+        {STK_TASK_BINARY, "the Brier score", "logloss", "Brier score"},
+        {STK_TASK_SINGLE, "Kullback-Leibler divergence", "logloss", "Kullback-Leibler divergence"},
+        {STK_TASK_SINGLE, "Kullback\xE2\x80\x93Leibler divergence", "logloss",
+         "Kullback\xE2\x80\x93Leibler divergence"},
+        {STK_TASK_SINGLE, "weighted log loss", "logloss", "weighted log loss"},
+        {STK_TASK_ORDINAL, "linearly weighted kappa", "qwk", "linearly weighted kappa"},
+        {STK_TASK_REGRESSION, "mean squared error", "rmse", "mean squared error"},
+        {STK_TASK_REGRESSION, "scored by the MSE", "rmse", "MSE"},
+        {STK_TASK_REGRESSION, "Root Mean Squared Logarithmic Error (RMSLE)", "rmse",
+         "Root Mean Squared Logarithmic Error"},
+        {STK_TASK_REGRESSION, "mean absolute percentage error", "mae",
+         "mean absolute percentage error"},
+        {STK_TASK_REGRESSION, "SMAPE", "mae", "SMAPE"},
+        {STK_TASK_REGRESSION, "Pearson correlation coefficient", "r2",
+         "Pearson correlation coefficient"},
+        {STK_TASK_REGRESSION, "Spearman\xE2\x80\x99s rank correlation", "r2",
+         "Spearman\xE2\x80\x99s rank correlation"},
+        {STK_TASK_REGRESSION, "concordance index", "r2", "concordance index"},
+        {STK_TASK_MULTILABEL, "mean average precision (mAP) over the classes", "auc_macro",
+         "mean average precision"},
+        {STK_TASK_BINARY, "average precision", "auc_macro", "average precision"},
+        {STK_TASK_BINARY, "area under the precision-recall curve", "auc_macro",
+         "area under the precision-recall"},
+        {STK_TASK_SINGLE, "Global Average Precision (GAP)", "acc1", "Global Average Precision"},
+        {STK_TASK_SINGLE, "the top-5 error", "acc5", "top-5 error"},
+        {STK_TASK_RANKING, "NDCG@5", "mapk", "NDCG"},
+    };
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        stk_metric_mention found = stk_metric_find_in_text(cases[i].sentence, cases[i].task);
+        const char *name = stk_metric_info_of(found.metric)->name;
+        if (strcmp(name, cases[i].name) != 0 || strcmp(found.phrase, cases[i].phrase) != 0 ||
+            !stk_metric_is_nearest(found.metric, found.phrase)) {
+            CHECK_FAIL("\"%s\" gives %s for \"%s\"", cases[i].sentence, name, found.phrase);
+        }
+    }
+    CHECK(!stk_metric_is_nearest(STK_METRIC_ACC1, "--metric acc1"));
+    CHECK(!stk_metric_is_nearest(STK_METRIC_ACC1, ""));
+    CHECK(!stk_metric_is_nearest(STK_METRIC_AUC_MACRO, "area under the ROC"));
+    /* Masks and boxes are rated by nothing that Stoker has. */
+    CHECK_STR(name_in("the mean Dice coefficient", STK_TASK_AUTO), "auto");
+    CHECK_STR(name_in("mean average precision at several IoU thresholds", STK_TASK_AUTO), "auto");
+}
+
+/* Words that only explain count less than a metric that is named. */
+static void explanations_count_less(void) {
+    static const struct {
+        const char *text;
+        const char *name;
+    } cases[] = {
+        {"## Evaluation\n\nSubmissions will be evaluated based on their mean F2 score. The F "
+         "score, "
+         "commonly used in information retrieval, measures accuracy using the precision p and "
+         "recall r.",
+         "macro_f1"},
+        {"The F score is a metric that measures accuracy using precision and recall. Submissions "
+         "are scored with log loss.",
+         "logloss"},
+        {"## Evaluation\n\nThe accuracy of the model matters.\n\n# Rules\n\nEntries are scored by "
+         "AUC.",
+         "auc"},
+        {"## Evaluation\n\nModels are evaluated for accuracy using the F1-score.", "macro_f1"},
+        {"## Evaluation\n\nYour model's accuracy will be evaluated on hidden pictures. The metric "
+         "is macro F1.",
+         "macro_f1"},
+        {"## Evaluation\n\nEvaluated by accuracy. Ties are broken by log loss.", "acc1"},
+        {"## Evaluation\n\nEvaluated by accuracy; log loss is told, too.", "acc1"},
+        {"## Evaluation\n\nEvaluated by accuracy as well as log loss.", "acc1"},
+        {"## Evaluation\n\nEvaluated for accuracy, measured by the log loss.", "logloss"},
+        {"## Evaluation\n\nThe accuracy of the answers.", "acc1"},
+        {"The metric measures accuracy.", "acc1"},
+        {"## Evaluation\n\nThe team achieving the highest accuracy wins.", "acc1"},
+        {"## Evaluation\n\nThe Hausdorff distance measures accuracy.", "auto"},
+    };
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        const char *name = name_in(cases[i].text, STK_TASK_SINGLE);
+        if (strcmp(name, cases[i].name) != 0) {
+            CHECK_FAIL("\"%s\" gives %s", cases[i].text, name);
+        }
+    }
+}
+
+/* A mean average precision is that of lists where something says how long they are. */
+static void lists_or_columns(void) {
+    static const struct {
+        const char *text;
+        stk_metric metric;
+        int k;
+        bool is_open;
+    } cases[] = {
+        {"Evaluated by the mean average precision over the classes.", STK_METRIC_AUC_MACRO, 0,
+         true},
+        {"The metric is mAP.", STK_METRIC_AUC_MACRO, 0, true},
+        {"Evaluated by the mean average precision at 3.", STK_METRIC_MAPK, 3, false},
+        {"The mean average precision decides. Name up to five classes.", STK_METRIC_MAPK, 5, false},
+        {"You may make at most 3 different guesses. mean average precision", STK_METRIC_MAPK, 3,
+         false},
+        {"The list of ten classes is long. mean average precision", STK_METRIC_AUC_MACRO, 0, true},
+        {"Up to 3 of them may win. mean average precision", STK_METRIC_AUC_MACRO, 0, true},
+        {"Up to 300 labels. mean average precision", STK_METRIC_AUC_MACRO, 0, true},
+        {"MAP@K", STK_METRIC_MAPK, 0, false},
+        {"NDCG", STK_METRIC_MAPK, 0, true},
+        {"Evaluated by a map.", STK_METRIC_AUTO, 0, false},
+    };
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        stk_metric_mention found = stk_metric_find_in_text(cases[i].text, STK_TASK_AUTO);
+        if (found.metric != cases[i].metric || found.k != cases[i].k ||
+            found.is_open != cases[i].is_open) {
+            CHECK_FAIL("\"%s\" gives %s of %d", cases[i].text,
+                       stk_metric_info_of(found.metric)->name, found.k);
+        }
+    }
+    CHECK_STR(name_in("Evaluated by the mean average precision at 3.", STK_TASK_BINARY), "auto");
+}
+
 static void lists_have_a_length(void) {
     static const struct {
         const char *text;
@@ -173,9 +339,16 @@ static void odd_texts(void) {
 }
 
 static const check_test tests[] = {
-    TEST(phrases_of_every_metric),           TEST(lists_have_a_length),
-    TEST(section_on_evaluation_counts_most), TEST(other_forms_of_headings),
-    TEST(denied_metrics_do_not_count),       TEST(odd_texts),
+    TEST(phrases_of_every_metric),
+    TEST(lists_have_a_length),
+    TEST(kaggles_own_words),
+    TEST(others_have_a_nearest_metric),
+    TEST(explanations_count_less),
+    TEST(lists_or_columns),
+    TEST(section_on_evaluation_counts_most),
+    TEST(other_forms_of_headings),
+    TEST(denied_metrics_do_not_count),
+    TEST(odd_texts),
 };
 
 CHECK_MAIN(tests)

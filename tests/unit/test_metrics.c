@@ -169,11 +169,12 @@ static void fill_rows(stk_metrics *metrics, int classes, float tilt) {
 static void as_scikit_learn(void) {
     static const struct {
         int classes; /* labels are 0 to 5: the seventh class is never right */
-        double logloss, macro_f1, micro_f1, auc, qwk, mapk, acc1, acc5;
+        double logloss, macro_f1, micro_f1, auc, qwk, mapk, acc1, acc5, balanced_acc, mcc;
     } cases[] = {
         {6, 2.36640603138, 0.115295815296, 0.15, 0.504335336285, -0.039741219963, 0.290833333333,
-         17.5, 80},
-        {7, 2.5662164157, 0.0916099773243, 0.125, 0.505046911238, -0.044, 0.253333333333, 15, 67.5},
+         17.5, 80, 0.12962962963, -0.042372768647},
+        {7, 2.5662164157, 0.0916099773243, 0.125, 0.505046911238, -0.044, 0.253333333333, 15, 67.5,
+         0.111111111111, -0.0442411532095},
     };
     for (size_t k = 0; k < 2; k++) {
         stk_metrics metrics = metrics_of(cases[k].classes, SAMPLES);
@@ -183,6 +184,8 @@ static void as_scikit_learn(void) {
         fill_rows(&f1, cases[k].classes, 0);
         CHECK_NEAR(stk_metrics_value(&f1, STK_METRIC_MACRO_F1), cases[k].macro_f1, 1e-11);
         CHECK_NEAR(stk_metrics_value(&f1, STK_METRIC_MICRO_F1), cases[k].micro_f1, 1e-11);
+        CHECK_NEAR(stk_metrics_value(&f1, STK_METRIC_BALANCED_ACC), cases[k].balanced_acc, 1e-11);
+        CHECK_NEAR(stk_metrics_value(&f1, STK_METRIC_MCC), cases[k].mcc, 1e-11);
         stk_metrics_free(&f1);
         CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_AUC), cases[k].auc, 1e-11);
         CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_QWK), cases[k].qwk, 1e-11);
@@ -194,14 +197,46 @@ static void as_scikit_learn(void) {
         stk_metrics_free(&metrics);
     }
     stk_metrics metrics = metrics_of(2, SAMPLES);
+    stk_metrics mcc = collector(STK_TASK_BINARY, 2, SAMPLES, STK_METRIC_MCC);
     for (int i = 0; i < SAMPLES; i++) {
         float logits[2];
         for (int c = 0; c < 2; c++) {
             logits[c] = (float)((7 * i + 5 * c * (i % 3) + c * c) % 9) / 2 - 2;
         }
         stk_metrics_add(&metrics, logits, (3 * i + i / 5) % 6 % 2);
+        stk_metrics_add(&mcc, logits, (3 * i + i / 5) % 6 % 2);
     }
     CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_AUC), 0.576822916667, 1e-11);
+    CHECK(isnan(stk_metrics_value(&metrics, STK_METRIC_MCC))); /* without a tally */
+    CHECK_NEAR(stk_metrics_value(&mcc, STK_METRIC_MCC), 0.130744090092, 1e-11);
+    stk_metrics_free(&metrics);
+    stk_metrics_free(&mcc);
+}
+
+/* Classes that no label names do not count in a mean of recalls; without two answers, and without
+ * two classes, nothing is correlated. */
+static void balanced_accuracy_and_matthews(void) {
+    stk_metrics metrics = collector(STK_TASK_SINGLE, 4, 8, STK_METRIC_BALANCED_ACC);
+    add_clear(&metrics, 0, 0);
+    add_clear(&metrics, 0, 0);
+    add_clear(&metrics, 0, 3);
+    add_clear(&metrics, 1, 2);
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_BALANCED_ACC), 1.0 / 3, 1e-12);
+    stk_metrics_reset(&metrics);
+    for (int i = 0; i < 3; i++) {
+        add_clear(&metrics, i, 1);
+    }
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_BALANCED_ACC), 1.0 / 3, 1e-12);
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_MCC), 0, 0);
+    stk_metrics_reset(&metrics);
+    add_clear(&metrics, 2, 2);
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_MCC), 0, 0);
+    add_clear(&metrics, 1, 1);
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_MCC), 1, 1e-12);
+    stk_metrics_reset(&metrics);
+    add_clear(&metrics, 2, 1);
+    add_clear(&metrics, 1, 2);
+    CHECK_NEAR(stk_metrics_value(&metrics, STK_METRIC_MCC), -1, 1e-12);
     stk_metrics_free(&metrics);
 }
 
@@ -285,6 +320,7 @@ static const check_test tests[] = {
     TEST(metrics_logloss),
     TEST(metrics_macro_f1),
     TEST(metrics_auc),
+    TEST(balanced_accuracy_and_matthews),
     TEST(metrics_kappa),
     TEST(as_scikit_learn),
     TEST(metrics_of_one_class),

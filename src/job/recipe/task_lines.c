@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/str.h"
+#include "metrics/metric_words.h"
 #include "predict/submission.h"
 
 const char *stk_task_describe_answer(const stk_dataset *dataset, char *text, size_t size) {
@@ -58,7 +59,11 @@ static void emit_metric(const stk_dataset *dataset, const stk_recipe *recipe,
     } else {
         snprintf(takes, sizeof takes, "the task is %s", stk_task_name(dataset->task));
     }
-    if (asked) {
+    if (asked && stk_metric_is_nearest(recipe->metric_found, phrase)) {
+        snprintf(why, sizeof why,
+                 "the description asks for \"%s\", which Stoker does not compute; %s rates instead",
+                 phrase, info->name);
+    } else if (asked) {
         snprintf(why, sizeof why, "the description asks for \"%s\"", phrase);
     } else if (phrase[0] != '\0') {
         snprintf(why, sizeof why, "what the description names, \"%s\", cannot rate it, and %s",

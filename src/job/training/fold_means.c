@@ -74,7 +74,8 @@ static size_t most_of_middle(const stk_job *job) {
     stk_metric metric = (stk_metric)job->recipe.train.metric;
     bool named = metric == STK_METRIC_ACC1 || metric == STK_METRIC_ACC5 ||
                  metric == STK_METRIC_ERROR || metric == STK_METRIC_MACRO_F1 ||
-                 metric == STK_METRIC_MAPK;
+                 metric == STK_METRIC_MAPK || metric == STK_METRIC_BALANCED_ACC ||
+                 metric == STK_METRIC_MCC;
     return !job->recipe.train.class_means || d->train_has_rows ? 0
            : d->task == STK_TASK_RANKING                       ? FEW_RANKED
            : d->task == STK_TASK_SINGLE && named               ? FEW_NAMED

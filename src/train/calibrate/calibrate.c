@@ -178,7 +178,7 @@ static void fit_rule(stk_fitting *f, double temperature, stk_label_rule *rule) {
     fill_probs(f, temperature);
     if (of_labels(f)) {
         stk_fit_thresholds(f, rule);
-    } else if (f->config.metric == STK_METRIC_MACRO_F1) {
+    } else if (stk_metrics_is_tallied(f->config.metric)) {
         stk_fit_weights(f, rule);
     } else if (f->config.metric == STK_METRIC_QWK) {
         stk_fit_cuts(f, rule);

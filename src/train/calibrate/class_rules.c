@@ -1,7 +1,8 @@
 /*
  * class_rules.c - rules that name a class: plain searches.
  *
- * Macro F1: rare classes are named too seldom when the likeliest class is. The rule has one number,
+ * Macro F1, balanced accuracy and Matthews' coefficient: rare classes are named too seldom when the
+ * likeliest class is. The rule has one number,
  * a power g: class c is chosen by its probability times (share of the commonest class / its own
  * share)^g. Kappa: the expected step of the scale is cut into classes. The cut points begin at the
  * halves, where they round, and move while that helps.
