@@ -174,6 +174,13 @@ static inline int build_loss(stk_graph *g) {
     return classify(g, stk_graph_conv(g, stk_graph_input(g), "conv1", 4, 3, 1, 1));
 }
 
+/* Classes that are steps of a scale. */
+static inline int build_steps(stk_graph *g) {
+    int x = stk_graph_conv(g, stk_graph_input(g), "conv1", 4, 3, 1, 1);
+    x = stk_graph_avg_pool(g, stk_graph_relu(g, x));
+    return stk_graph_steps(g, stk_graph_linear(g, x, "fc", 1));
+}
+
 /* Numbers beside the picture: as they are, through a layer, and concatenated twice. */
 static inline int build_features(stk_graph *g) {
     int x = stk_graph_conv(g, stk_graph_input(g), "conv1", 6, 3, 2, 1);

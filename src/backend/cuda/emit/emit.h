@@ -415,6 +415,14 @@ void stk_cuda_concat(cuda_program *p, int batch, int first, int second, cuda_ref
 void stk_cuda_concat_back(cuda_program *p, int batch, int first, int second, cuda_ref dy,
                           cuda_ref da, bool add_a, cuda_ref db, bool add_b);
 
+/* ---- classes that are steps of a scale: kernels/steps.cu ---- */
+
+/* y T (N, classes) from x T (N). */
+void stk_cuda_steps(cuda_program *p, int batch, int classes, cuda_ref x, cuda_ref y);
+/* dx from dy; added to what is there where asked. */
+void stk_cuda_steps_back(cuda_program *p, int batch, int classes, cuda_ref dy, cuda_ref dx,
+                         bool add);
+
 /* ---- losses: kernels/loss.cu ---- */
 
 /*
