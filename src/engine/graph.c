@@ -438,9 +438,6 @@ static void check_loss(stk_graph *graph, const stk_loss *loss) {
         good = loss->gamma_pos >= 0 && isfinite(loss->gamma_pos) && loss->gamma_neg >= 0 &&
                isfinite(loss->gamma_neg) && loss->margin >= 0 && loss->margin < 1;
     }
-    if (loss->kind == STK_LOSS_SOFTMAX) {
-        good = loss->ordered >= 0 && loss->ordered <= 1;
-    }
     for (int i = 0; loss->positive_weights != NULL && i < graph->classes; i++) {
         good = good && loss->positive_weights[i] >= 0 && isfinite(loss->positive_weights[i]);
     }

@@ -10,8 +10,7 @@
 #define STK_ENGINE_LOSS_H
 
 typedef enum stk_loss_kind {
-    STK_LOSS_SOFTMAX, /* cross-entropy of one class out of several; of ordered ones with a part more
-                       */
+    STK_LOSS_SOFTMAX, /* cross-entropy of one class out of several */
     STK_LOSS_SIGMOID, /* binary cross-entropy of each output; targets 0 to 1 */
     STK_LOSS_SQUARED, /* half the square of the difference; targets are any numbers */
     STK_LOSS_ABSOLUTE,
@@ -25,13 +24,6 @@ typedef enum stk_loss_kind {
  *
  * where m = max(p - margin, 0). Two equal gammas make it the focal loss, different ones and a
  * margin the asymmetric loss of Ridnik et al. (2021), zeros plain cross-entropy.
- *
- * Where classes are steps of a scale, STK_LOSS_SOFTMAX can also count how many steps an answer is
- * off. With E, the expected class number, and y, that of the target before smoothing, it is
- *
- *     (1 - ordered) * cross-entropy + ordered * (E - y)^2 / (2 * variance)
- *
- * where variance, (classes^2 - 1) / 12, is that of class numbers which are all equally frequent.
  */
 typedef struct stk_loss {
     stk_loss_kind kind;
@@ -42,12 +34,6 @@ typedef struct stk_loss {
     /* Sigmoid: how much each output's targets of 1 count, (outputs); NULL: 1. In a graph it belongs
      * to the graph. */
     const float *positive_weights;
-    float ordered; /* softmax: 0 to 1 */
 } stk_loss;
-
-/* The variance of class numbers that are all equally frequent; 1 of a single class. */
-static inline double stk_loss_step_variance(int classes) {
-    return classes > 1 ? ((double)classes * classes - 1) / 12 : 1;
-}
 
 #endif

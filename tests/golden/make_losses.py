@@ -105,7 +105,7 @@ for case in CASES:
     numbers = [float(n) for n in case[1:5]]
     weights = "golden_weights" if case[5] else "0"
     print(f"    {{{{STK_LOSS_{case[0]}, {numbers[0]:.9g}, {numbers[1]:.9g}, {numbers[2]:.9g}, "
-          f"{numbers[3]:.9g}, {weights}, 0}}, {float(case[6]):.9g},")
+          f"{numbers[3]:.9g}, {weights}}}, {float(case[6]):.9g},")
     print(f"     {row(losses)},")
     print(f"     {row(gradients)}}},")
 print("""};

@@ -117,12 +117,6 @@ static inline double reference_target(const stk_step_input *in, size_t i, int c)
     return in->label_smoothing / CLASSES + (1 - in->label_smoothing) * hard;
 }
 
-/* The expected class number of the target, which is not smoothed. */
-static inline double reference_step(const stk_step_input *in, size_t i) {
-    double keep = in->mix.kind == STK_MIX_NONE ? 1 : (double)in->mix.keep;
-    return keep * in->labels[i] + (1 - keep) * in->labels[in->count - 1 - i];
-}
-
 /* The target of an output of any other loss; NaN: it is not known. */
 static inline double reference_output_target(const reference *r, const stk_step_input *in, size_t i,
                                              size_t o) {
@@ -160,19 +154,13 @@ static inline double reference_loss(const reference *r, const stk_step_input *in
     double sum = 0;
     for (size_t n = 0; n < r->batch; n++) {
         double exps = 0;
-        double steps = 0; /* expected class number times exps */
         for (size_t o = 0; o < outputs; o++) {
             exps += exp(x[n * outputs + o]);
-            steps += (double)o * exp(x[n * outputs + o]);
         }
-        double ordered = (double)r->graph->loss.ordered; /* 0 of other losses than softmax */
-        double off = ordered > 0 ? steps / exps - reference_step(in, n) : 0;
-        double classes = (double)outputs;
-        sum += ordered * off * off / 2 / ((classes * classes - 1) / 12);
         for (size_t o = 0; o < outputs; o++) {
             double v = x[n * outputs + o];
             if (r->graph->loss.kind == STK_LOSS_SOFTMAX) {
-                sum -= (1 - ordered) * reference_target(in, n, (int)o) * (v - log(exps));
+                sum -= reference_target(in, n, (int)o) * (v - log(exps));
                 continue;
             }
             double t = reference_output_target(r, in, n, o);

@@ -150,7 +150,7 @@ static inline int build_drops(stk_graph *g) {
     return stk_graph_linear(g, x, "fc", CLASSES);
 }
 
-/* Losses other than plain softmax, by number. */
+/* Losses other than softmax, by number. */
 static const float some_weights[CLASSES] = {0.5f, 1, 3, 0, 2};
 static const stk_loss some_losses[] = {
     {.kind = STK_LOSS_SIGMOID},
@@ -162,8 +162,6 @@ static const stk_loss some_losses[] = {
     {.kind = STK_LOSS_SQUARED},
     {.kind = STK_LOSS_ABSOLUTE},
     {.kind = STK_LOSS_HUBER, .huber_delta = 0.4f},
-    {.kind = STK_LOSS_SOFTMAX, .ordered = 0.7f},
-    {.kind = STK_LOSS_SOFTMAX, .ordered = 1},
 };
 enum { SOME_LOSSES = sizeof some_losses / sizeof *some_losses };
 static int loss_number;

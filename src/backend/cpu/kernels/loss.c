@@ -8,11 +8,10 @@
 
 /* What the forward of one sample comes to. */
 typedef struct loss_row {
-    double log_sum;  /* softmax: log of the sum of all exp(logit) */
-    double expected; /* softmax: the expected class number */
-    double loss;     /* other losses: of the sample */
-    int best;        /* softmax: the class with the largest logit */
-    bool right;      /* other losses: see stk_step_output.correct */
+    double log_sum; /* softmax: log of the sum of all exp(logit) */
+    double loss;    /* other losses: of the sample */
+    int best;       /* softmax: the class with the largest logit */
+    bool right;     /* other losses: see stk_step_output.correct */
 } loss_row;
 
 static loss_row *rows_of(const cpu_call *call) {
@@ -57,13 +56,6 @@ static float class_target(const cpu_call *call, size_t i, int c) {
     return base + (1 - step->label_smoothing) * hard;
 }
 
-/* The expected class number of the target, which is not smoothed. */
-static double target_step(const cpu_call *call, size_t i) {
-    const stk_step_input *step = call->step;
-    double keep = (double)keep_of(call);
-    return keep * step->labels[i] + (1 - keep) * step->labels[call->batch - 1 - i];
-}
-
 /* y holds the probabilities. */
 static void softmax_task(void *context, size_t i, int thread) {
     (void)thread;
@@ -79,13 +71,11 @@ static void softmax_task(void *context, size_t i, int thread) {
     for (int c = 0; c < classes; c++) {
         sum += c != best ? exp((double)x[c] - x[best]) : 0;
     }
-    loss_row row = {.log_sum = log(sum) + x[best], .best = best};
+    double log_sum = log(sum) + x[best];
     for (int c = 0; c < classes; c++) {
-        double probability = exp(x[c] - row.log_sum);
-        p[c] = (float)probability;
-        row.expected += c * probability;
+        p[c] = (float)exp(x[c] - log_sum);
     }
-    rows_of(call)[i] = row;
+    rows_of(call)[i] = (loss_row){.log_sum = log_sum, .best = best};
 }
 
 /* Subtracts the share of class c in the loss of sample i from *sum. */
@@ -98,12 +88,9 @@ static void add_class(const cpu_call *call, size_t i, int c, double *sum) {
 
 static void softmax_forward(const cpu_call *call) {
     const stk_step_input *step = call->step;
-    double ordered = (double)call->graph->loss.ordered;
-    double variance = stk_loss_step_variance(call->out.channels);
     run_samples(call, softmax_task);
+    double sum = call->result->loss_sum;
     for (size_t i = 0; i < call->batch; i++) {
-        double cross = 0;
-        double off = rows_of(call)[i].expected - target_step(call, i);
         int own = step->labels[i];
         int other = step->labels[call->batch - 1 - i];
         /* Without smoothing only these two have a target above 0. */
@@ -113,11 +100,11 @@ static void softmax_forward(const cpu_call *call) {
         bool smooth = step->label_smoothing != 0;
         int end = smooth ? call->out.channels : last + 1;
         for (int c = smooth ? 0 : first; c < end; c += smooth || between == 0 ? 1 : between) {
-            add_class(call, i, c, &cross);
+            add_class(call, i, c, &sum);
         }
-        call->result->loss_sum += (1 - ordered) * cross + ordered * off * off / (2 * variance);
         call->result->correct += rows_of(call)[i].best == step->labels[main_sample(call, i)];
     }
+    call->result->loss_sum = sum;
 }
 
 static void softmax_back_task(void *context, size_t i, int thread) {
@@ -127,13 +114,8 @@ static void softmax_back_task(void *context, size_t i, int thread) {
     float share = 1.0f / (float)call->batch;
     const float *p = call->y + i * (size_t)classes;
     float *dx = call->dx[0] + i * (size_t)classes;
-    double ordered = (double)call->graph->loss.ordered;
-    double expected = rows_of(call)[i].expected;
-    double pull = ordered * (expected - target_step(call, i)) / stk_loss_step_variance(classes);
-    float cross = (float)(1 - ordered) * share;
     for (int c = 0; c < classes; c++) {
-        dx[c] = (p[c] - class_target(call, i, c)) * cross +
-                (float)(pull * (c - expected)) * p[c] * share;
+        dx[c] = (p[c] - class_target(call, i, c)) * share;
     }
 }
 

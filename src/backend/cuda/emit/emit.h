@@ -426,13 +426,11 @@ void stk_cuda_steps_back(cuda_program *p, int batch, int classes, cuda_ref dy, c
 /* ---- losses: kernels/loss.cu ---- */
 
 /*
- * Softmax cross-entropy of logits T (N, classes) against the labels of constants, of ordered
- * classes with a part more, as backend/cpu/kernels/loss.c: sets loss_sum and correct of
- * CUDA_FIXED_RESULT; dlogits T (which may lie on the logits) is the gradient of the mean, times the
- * loss scale. The same bits every time.
+ * Softmax cross-entropy of logits T (N, classes) against the labels of constants, as
+ * backend/cpu/kernels/loss.c: sets loss_sum and correct of CUDA_FIXED_RESULT; dlogits T (which may
+ * lie on the logits) is the gradient of the mean, times the loss scale. The same bits every time.
  */
-void stk_cuda_loss(cuda_program *p, int batch, int classes, const stk_loss *kind, cuda_ref logits,
-                   cuda_ref dlogits);
+void stk_cuda_loss(cuda_program *p, int batch, int classes, cuda_ref logits, cuda_ref dlogits);
 /* The same for every other loss, against the targets of constants. Weights of the outputs, if there
  * are any, lie in CUDA_FIXED_POSITIVE. */
 void stk_cuda_loss_outputs(cuda_program *p, int batch, int outputs, const stk_loss *kind,

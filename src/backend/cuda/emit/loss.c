@@ -22,12 +22,9 @@ static cuda_launch *loss(cuda_program *p, const char *name, int batch, int outpu
     return l;
 }
 
-void stk_cuda_loss(cuda_program *p, int batch, int classes, const stk_loss *kind, cuda_ref logits,
-                   cuda_ref dlogits) {
+void stk_cuda_loss(cuda_program *p, int batch, int classes, cuda_ref logits, cuda_ref dlogits) {
     cuda_launch *l = loss(p, "loss", batch, classes, logits, dlogits);
-    CUDA_DEFINES(l, {"ORDERED", kind->ordered > 0});
-    CUDA_ARGS(l, cuda_int(classes), cuda_float(kind->ordered),
-              cuda_float((float)stk_loss_step_variance(classes)));
+    CUDA_ARGS(l, cuda_int(classes));
 }
 
 void stk_cuda_loss_outputs(cuda_program *p, int batch, int outputs, const stk_loss *kind,

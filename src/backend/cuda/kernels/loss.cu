@@ -1,9 +1,6 @@
 /*
  * loss.cu - logits become a loss and a gradient.
  *
- * Defines (-D) of loss:
- *   ORDERED   1: the classes are steps of a scale, and `ordered` is above 0
- *
  * Defines (-D) of loss_outputs:
  *   KIND      stk_loss_kind: 1 sigmoid, 2 squared, 3 absolute, 4 Huber
  *   FOCUS     1: sigmoid with gammas or a margin
@@ -100,20 +97,13 @@ DEVICE void finish_loss(const volatile float *losses, const volatile int *right,
  *     loss    = - sum over classes of target * log(softmax(logits))
  *     dlogits = (softmax(logits) - target) * loss scale / batch
  *
- * With ORDERED both are multiplied by 1 - ordered, and there is a part more (see engine/loss.h):
- *
- *     off     = expected class number - that of the target before smoothing
- *     loss    + ordered * off^2 / (2 * variance)
- *     dlogits + ordered * off / variance * softmax(logits) * (class - expected) * loss scale / batch
- *
  * A block has one sample; it writes losses[sample] and right[sample], 1 where the largest logit is
  * at the label with the larger share. The last block adds them up to `result`. dlogits may be the
  * same memory as logits: a thread reads an element just before it writes it, and no other thread
  * needs the element any more.
  */
 KERNEL loss(const T *logits, T *dlogits, const cuda_step_constants *constants, const cuda_scaler *scaler,
-            cuda_result *result, float *losses, int *right, u32 *counter, int classes, float ordered,
-            float variance) {
+            cuda_result *result, float *losses, int *right, u32 *counter, int classes) {
     SHARED(double, shared); /* 12 bytes per thread, and 8 bytes */
     float *room = (float *)shared;
     int *place = (int *)(room + blockDim.x);
@@ -129,35 +119,23 @@ KERNEL loss(const T *logits, T *dlogits, const cuda_step_constants *constants, c
 
     int best = block_best(x, classes, room, place);
     float top = up(x[best]);
-    float sum = 0, steps = 0; /* steps: how far all are from the best, times exp */
+    float sum = 0;
     for (int c = threadIdx.x; c < classes; c += blockDim.x) {
-        float part = c != best ? expf(up(x[c]) - top) : 0;
-        sum += part;
-        steps += ORDERED ? part * (float)(c - best) : 0;
+        sum += c != best ? expf(up(x[c]) - top) : 0;
     }
-    sum = block_sum(sum, room);
-    float log_sum = log1pf(sum);
+    float log_sum = log1pf(block_sum(sum, room));
 
     float share = scaler->scale / (float)batch;
-    float mine = 0, expected = 0, off = 0, pull = 0;
-    if (ORDERED) {
-        expected = (float)best + block_sum(steps, room) / (1 + sum);
-        off = expected - (keep * (float)own + (1 - keep) * (float)other);
-        pull = ordered * off / variance;
-    }
-    float cross = ORDERED ? 1 - ordered : 1;
+    float mine = 0;
     for (int c = threadIdx.x; c < classes; c += blockDim.x) {
         float log_p = (up(x[c]) - top) - log_sum;
         float target = base + sharp * ((c == own ? keep : 0) + (c == other ? 1 - keep : 0));
         mine -= target != 0 ? target * log_p : 0;
-        float p = expf(log_p);
-        float slope = (p - target) * cross;
-        slope += ORDERED ? pull * ((float)c - expected) * p : 0;
-        dx[c] = down(slope * share);
+        dx[c] = down((expf(log_p) - target) * share);
     }
     mine = block_sum(mine, room);
     if (threadIdx.x == 0) {
-        losses[sample] = mine * cross + (ORDERED ? pull * off / 2 : 0);
+        losses[sample] = mine;
         right[sample] = best == (keep >= 0.5f ? own : other);
     }
     if (last_block(counter, gridDim.x, told)) {

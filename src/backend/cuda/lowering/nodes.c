@@ -62,7 +62,7 @@ static void loss(lowering *l, const stk_node *n) {
     int outputs = value_shape(l, n->output).channels;
     const stk_loss *kind = &l->graph->loss;
     if (kind->kind == STK_LOSS_SOFTMAX) {
-        stk_cuda_loss(l->p, l->batch, outputs, kind, logits->data, logits->data);
+        stk_cuda_loss(l->p, l->batch, outputs, logits->data, logits->data);
     } else {
         stk_cuda_loss_outputs(l->p, l->batch, outputs, kind, logits->data, logits->data);
     }
