@@ -473,6 +473,21 @@ const stk_node *stk_graph_classifier(const stk_graph *graph) {
     return last->op == STK_OP_STEPS ? &graph->nodes[graph->values[last->inputs[0]].producer] : last;
 }
 
+/* A mistake of the graph where its outputs are not what its loss is for. */
+static void check_logits(stk_graph *graph) {
+    if (stk_shape_count(graph->values[graph->logits].shape) != stk_graph_answers(graph)) {
+        STK_FAIL(&graph->error, STK_ERR_INTERNAL, "the network's output is not one per class");
+        return;
+    }
+    const stk_node *last = &graph->nodes[graph->values[graph->logits].producer];
+    bool places = last->op == STK_OP_STEPS && graph->classes > 1;
+    if (graph->loss.kind == STK_LOSS_STEPS && !places) {
+        STK_FAIL(&graph->error, STK_ERR_INTERNAL,
+                 "the loss of places on a scale is for a network whose logits are those of the "
+                 "scale's steps, two or more");
+    }
+}
+
 /* Marks the parameters of the head: see stk_param.head. */
 static void mark_head(stk_graph *graph) {
     const stk_node *classifier = stk_graph_classifier(graph);
@@ -488,9 +503,7 @@ static void mark_head(stk_graph *graph) {
 stk_status stk_graph_finish(stk_graph *graph, int logits, stk_error *err) {
     if (!failed(graph)) {
         graph->logits = logits;
-        if (stk_shape_count(graph->values[logits].shape) != stk_graph_answers(graph)) {
-            STK_FAIL(&graph->error, STK_ERR_INTERNAL, "the network's output is not one per class");
-        }
+        check_logits(graph);
         mark_head(graph);
         stk_node node = {.op = STK_OP_LOSS, .inputs = {logits}, .input_count = 1};
         add_node(graph, node, graph->values[logits].shape);

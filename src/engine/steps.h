@@ -23,17 +23,22 @@
 #define STK_STEPS_MOST 12.0
 
 typedef struct stk_steps {
-    double middle; /* a class number */
-    double pull;   /* what x counts for, per step above the middle */
-    double fall;   /* what the square of the distance to the middle counts against a class */
+    double middle;    /* a class number */
+    double deviation; /* of evenly frequent class numbers: 1 of a place, in steps */
+    double pull;      /* what x counts for, per step above the middle */
+    double fall;      /* what the square of the distance to the middle counts against a class */
+    double span;      /* by how much the last logit is above the first one where x is 1 */
 } stk_steps;
 
 static inline stk_steps stk_steps_of(int classes) {
     double width = STK_STEPS_WIDTH * fmax(1, classes / STK_STEPS_MOST);
     double deviation = sqrt(fmax((double)classes * classes - 1, 1) / 12);
+    double pull = deviation / (width * width);
     return (stk_steps){.middle = (classes - 1) / 2.0,
-                       .pull = deviation / (width * width),
-                       .fall = 1 / (2 * width * width)};
+                       .deviation = deviation,
+                       .pull = pull,
+                       .fall = 1 / (2 * width * width),
+                       .span = pull * (classes - 1)};
 }
 
 #endif

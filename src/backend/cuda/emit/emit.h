@@ -431,6 +431,9 @@ void stk_cuda_steps_back(cuda_program *p, int batch, int classes, cuda_ref dy, c
  * lie on the logits) is the gradient of the mean, times the loss scale. The same bits every time.
  */
 void stk_cuda_loss(cuda_program *p, int batch, int classes, cuda_ref logits, cuda_ref dlogits);
+/* The same of STK_LOSS_STEPS. */
+void stk_cuda_loss_steps(cuda_program *p, int batch, int classes, cuda_ref logits,
+                         cuda_ref dlogits);
 /* The same for every other loss, against the targets of constants. Weights of the outputs, if there
  * are any, lie in CUDA_FIXED_POSITIVE. */
 void stk_cuda_loss_outputs(cuda_program *p, int batch, int outputs, const stk_loss *kind,

@@ -63,6 +63,8 @@ static void loss(lowering *l, const stk_node *n) {
     const stk_loss *kind = &l->graph->loss;
     if (kind->kind == STK_LOSS_SOFTMAX) {
         stk_cuda_loss(l->p, l->batch, outputs, logits->data, logits->data);
+    } else if (kind->kind == STK_LOSS_STEPS) {
+        stk_cuda_loss_steps(l->p, l->batch, outputs, logits->data, logits->data);
     } else {
         stk_cuda_loss_outputs(l->p, l->batch, outputs, kind, logits->data, logits->data);
     }
