@@ -74,7 +74,7 @@ static stk_metric default_metric(const stk_recipe *recipe) {
  * be drawn towards its middle. */
 static void take_loss(stk_recipe *recipe) {
     recipe->loss = stk_recipe_loss(recipe);
-    if (recipe->loss.kind != STK_LOSS_SOFTMAX || recipe->task == STK_TASK_ORDINAL) {
+    if (!stk_loss_has_labels(recipe->loss.kind) || recipe->task == STK_TASK_ORDINAL) {
         recipe->train.label_smoothing = 0;
     }
 }
