@@ -109,15 +109,15 @@ typedef struct stk_update {
 
 typedef struct stk_step_input {
     const uint8_t *images; /* (count, size, size, channels) */
-    const int *labels;     /* softmax: count; each 0 .. classes-1 */
-    const float *targets;  /* all other losses: (count, outputs), see loss.h; NULL with softmax */
+    const int *labels;     /* softmax and steps: count; each 0 .. classes-1 */
+    const float *targets;  /* all other losses: (count, outputs), see loss.h; NULL with labels */
     const float *features; /* (count, graph features); NULL without */
     size_t count;          /* 1 .. batch */
     stk_mix mix;
-    float label_smoothing;    /* sigmoid: pulls targets towards 0.5; regression ignores it */
-    uint64_t seed;            /* dropout derives from seed and step: see stk_drop_factor */
-    uint64_t step;            /* steps of this training so far */
-    bool keep_gradients;      /* add to the existing gradients instead of clearing them */
+    float label_smoothing; /* of softmax; of sigmoid: pulls targets towards 0.5; others ignore it */
+    uint64_t seed;         /* dropout derives from seed and step: see stk_drop_factor */
+    uint64_t step;         /* steps of this training so far */
+    bool keep_gradients;   /* add to the existing gradients instead of clearing them */
     const stk_update *update; /* NULL: no update (accumulation); only running statistics move */
 } stk_step_input;
 

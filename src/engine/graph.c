@@ -28,6 +28,7 @@ const stk_op_trait stk_op_traits[STK_OP_COUNT] = {
     [STK_OP_LINEAR] = {.name = "linear", .backward_reads_input = {true}},
     [STK_OP_FEATURES] = {.name = "features"},
     [STK_OP_CONCAT] = {.name = "concat"},
+    [STK_OP_STEPS] = {.name = "steps"},
     [STK_OP_LOSS] = {.name = "loss", .backward_reads_output = true},
 };
 
@@ -374,6 +375,20 @@ int stk_graph_concat(stk_graph *graph, int a, int b) {
     return add_node(graph, node, (stk_shape){1, 1, first.channels + second.channels});
 }
 
+int stk_graph_steps(stk_graph *graph, int x) {
+    if (failed(graph)) {
+        return STK_NO_VALUE;
+    }
+    if (stk_shape_count(graph->values[x].shape) != 1) {
+        STK_FAIL(&graph->error, STK_ERR_INTERNAL,
+                 "the place on a scale is one number in a network, not %zu",
+                 stk_shape_count(graph->values[x].shape));
+        return STK_NO_VALUE;
+    }
+    stk_node node = {.op = STK_OP_STEPS, .inputs = {x}, .input_count = 1};
+    return add_node(graph, node, (stk_shape){1, 1, graph->classes});
+}
+
 int stk_graph_embed(stk_graph *graph, int outputs) {
     if (failed(graph)) {
         return STK_NO_VALUE;
@@ -453,11 +468,32 @@ void stk_graph_set_loss(stk_graph *graph, const stk_loss *loss) {
     graph->loss.positive_weights = weights;
 }
 
+const stk_node *stk_graph_classifier(const stk_graph *graph) {
+    const stk_node *last = &graph->nodes[graph->values[graph->logits].producer];
+    return last->op == STK_OP_STEPS ? &graph->nodes[graph->values[last->inputs[0]].producer] : last;
+}
+
+/* A mistake of the graph where its outputs are not what its loss is for. */
+static void check_logits(stk_graph *graph) {
+    if (stk_shape_count(graph->values[graph->logits].shape) != stk_graph_answers(graph)) {
+        STK_FAIL(&graph->error, STK_ERR_INTERNAL, "the network's output is not one per class");
+        return;
+    }
+    const stk_node *last = &graph->nodes[graph->values[graph->logits].producer];
+    bool places = last->op == STK_OP_STEPS && graph->classes > 1;
+    if (graph->loss.kind == STK_LOSS_STEPS && !places) {
+        STK_FAIL(&graph->error, STK_ERR_INTERNAL,
+                 "the loss of places on a scale is for a network whose logits are those of the "
+                 "scale's steps, two or more");
+    }
+}
+
 /* Marks the parameters of the head: see stk_param.head. */
 static void mark_head(stk_graph *graph) {
+    const stk_node *classifier = stk_graph_classifier(graph);
     for (int n = 0; n < graph->node_count; n++) {
         const stk_node *node = &graph->nodes[n];
-        bool head = node->output == graph->logits || graph->values[node->output].from_features;
+        bool head = node == classifier || graph->values[node->output].from_features;
         for (int i = 0; i < node->param_count && head; i++) {
             graph->params[node->params[i]].head = true;
         }
@@ -467,9 +503,7 @@ static void mark_head(stk_graph *graph) {
 stk_status stk_graph_finish(stk_graph *graph, int logits, stk_error *err) {
     if (!failed(graph)) {
         graph->logits = logits;
-        if (stk_shape_count(graph->values[logits].shape) != stk_graph_answers(graph)) {
-            STK_FAIL(&graph->error, STK_ERR_INTERNAL, "the network's output is not one per class");
-        }
+        check_logits(graph);
         mark_head(graph);
         stk_node node = {.op = STK_OP_LOSS, .inputs = {logits}, .input_count = 1};
         add_node(graph, node, graph->values[logits].shape);

@@ -43,6 +43,7 @@ typedef enum stk_op {
     STK_OP_LINEAR,
     STK_OP_FEATURES, /* floats given beside the picture, mixed in the proportion of targets */
     STK_OP_CONCAT,   /* the channels of two (1, 1, C) values, one after the other */
+    STK_OP_STEPS,    /* one number to the logits of classes that are steps of a scale */
     STK_OP_LOSS,     /* stk_loss; its output is what a backend keeps for its backward */
     STK_OP_COUNT
 } stk_op;
@@ -199,6 +200,8 @@ int stk_graph_dropout(stk_graph *graph, int x, double rate);
 int stk_graph_drop_path(stk_graph *graph, int x, double rate);
 /* Both are (1, 1, C). */
 int stk_graph_concat(stk_graph *graph, int a, int b);
+/* From one number per sample to the logits of classes that are steps of a scale: engine/steps.h. */
+int stk_graph_steps(stk_graph *graph, int x);
 /* The outputs and after them the inputs of the layer that makes them: an inference gives both. For
  * the value that stk_graph_finish() takes; such a network has the same parameters, and is not
  * trained. */
@@ -213,6 +216,9 @@ void stk_graph_set_loss(stk_graph *graph, const stk_loss *loss);
 
 /* Declares the logits, adds the loss, and returns the first mistake of the builder calls. */
 STK_CHECKED stk_status stk_graph_finish(stk_graph *graph, int logits, stk_error *err);
+
+/* The last layer with parameters, of a finished graph. */
+const stk_node *stk_graph_classifier(const stk_graph *graph);
 
 /* First values of a parameter, in memory order, from the seed and the parameter's position in the
  * graph: `count` values from value `from` on. */

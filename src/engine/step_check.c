@@ -11,10 +11,10 @@ stk_status stk_features_check(const stk_graph *graph, const float *features, stk
 }
 
 stk_status stk_step_check(const stk_graph *graph, const stk_step_input *input, stk_error *err) {
-    bool softmax = graph->loss.kind == STK_LOSS_SOFTMAX;
-    if (softmax ? input->labels == NULL : input->targets == NULL) {
+    bool labels = stk_loss_has_labels(graph->loss.kind);
+    if (labels ? input->labels == NULL : input->targets == NULL) {
         return STK_FAIL(err, STK_ERR_INTERNAL, "a training step of this network needs %s",
-                        softmax ? "labels" : "targets");
+                        labels ? "labels" : "targets");
     }
     return stk_features_check(graph, input->features, err);
 }

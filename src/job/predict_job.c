@@ -275,7 +275,8 @@ static stk_status load(predict_job *job, const stk_member *member, loaded_model 
     stk_model_config config = {.img_size = info->img_size,
                                .classes = info->class_count,
                                .channels = info->channels,
-                               .features = info->features};
+                               .features = info->features,
+                               .steps = info->outputs.steps};
     stk_state_config weights = {.train = false};
     stk_status status = open_features(job, member, l, err);
     STK_THEN(status, stk_model_find(info->model, &model, err));

@@ -16,5 +16,8 @@ int stk_model_head(const stk_model_config *config, stk_graph *graph, int x, cons
         numbers = stk_graph_relu(graph, stk_graph_linear(graph, numbers, "features", width));
         x = stk_graph_concat(graph, x, numbers);
     }
+    if (config->steps) {
+        return stk_graph_steps(graph, stk_graph_linear(graph, x, name, 1));
+    }
     return stk_graph_linear(graph, x, name, graph->classes);
 }

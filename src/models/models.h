@@ -20,6 +20,7 @@ typedef struct stk_model_config {
     double dropout;       /* STK_MODEL_OWN_RATE: the model's own rate */
     double drop_path;     /* STK_MODEL_OWN_RATE: the model's own rate */
     bool embeds;          /* an inference gives the head's inputs after the outputs */
+    bool steps;           /* the classes are steps of a scale, of which the head says the place */
 } stk_model_config;
 
 #define STK_MODEL_OWN_RATE (-1.0)
@@ -77,7 +78,8 @@ const stk_model *stk_model_at(size_t index);
 STK_CHECKED stk_status stk_model_find(const char *name, const stk_model **model, stk_error *err);
 
 /*
- * The last layer, for builders: from the averages of the last maps to the outputs. Numbers beside
+ * The last layer, for builders: from the averages of the last maps to the outputs, or to the place
+ * on a scale that becomes the logits of its steps (engine/steps.h). Numbers beside
  * the picture pass a small layer of their own, whose outputs join the averages. `name` is the
  * classifier's.
  */

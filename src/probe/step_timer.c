@@ -19,7 +19,7 @@ stk_status stk_step_timer_open(stk_step_timer *t, stk_error *err) {
     t->labels = stk_mem_raw(t->batch, sizeof *t->labels);
     t->logits = stk_mem_raw(t->batch * (size_t)t->graph->classes, sizeof *t->logits);
     size_t features = stk_graph_feature_count(t->graph);
-    bool targets = t->graph->loss.kind != STK_LOSS_SOFTMAX;
+    bool targets = !stk_loss_has_labels(t->graph->loss.kind);
     if (targets) {
         t->targets = stk_mem_new(t->batch * (size_t)t->graph->classes, sizeof *t->targets);
     }

@@ -31,7 +31,7 @@ typedef struct stk_step_timer {
     /* The timer's own: */
     uint8_t *images; /* (batch, size, size, 3), of the device's host memory */
     int *labels;     /* (batch) */
-    float *targets;  /* zeros; losses other than softmax: (batch, outputs); otherwise NULL */
+    float *targets;  /* zeros, (batch, outputs); NULL where the loss has labels */
     float *features; /* zeros: (batch, features); NULL without */
     float *logits;   /* (batch, classes) */
     uint64_t step;   /* number of the next step */

@@ -73,9 +73,10 @@ static const stk_option options[] = {
                        "and predictions then use; 0 is off; auto: as the recipe says"),
     STK_OPTION(CHOICE, "loss", loss, .fallback = "auto", .aliases = "loss_fn criterion",
                .choices = "auto ce bce focal asymmetric mse mae huber",
-               .help = "what is made small (docs/training.md): ce for classes; bce, focal or "
-                       "asymmetric for several labels; mse, mae, huber or bce for numbers; auto: "
-                       "ce, bce, and for numbers mse, or huber with --metric mae"),
+               .help = "what is made small (docs/training.md): ce for classes, of steps of a "
+                       "scale also mse; bce, focal or asymmetric for several labels; mse, mae, "
+                       "huber or bce for numbers; auto: ce, of steps with --metric qwk mse; bce; "
+                       "and for numbers mse, or huber with --metric mae"),
     STK_OPTION(DOUBLE, "positive-weight", positive_weight, .fallback = "1",
                STK_OPTION_RANGE(0.001, 1000), .may_be_auto = true, .aliases = "pos_weight",
                .metavar = "X",

@@ -36,6 +36,7 @@ stk_status stk_outputs_of(const stk_dataset *dataset, stk_outputs *outputs, stk_
     *outputs = (stk_outputs){.task = dataset->task,
                              .count = dataset->class_count,
                              .pictures = dataset->train.count,
+                             .steps = dataset->task == STK_TASK_ORDINAL,
                              .has_answer = true,
                              .answer = dataset->answer,
                              .metric_given = dataset->metric_given,
@@ -140,6 +141,10 @@ void stk_outputs_append(const stk_outputs *outputs, stk_str *out) {
     }
     if (outputs->shares) {
         stk_json_key(&json, "shares");
+        stk_json_put_bool(&json, true);
+    }
+    if (outputs->steps) {
+        stk_json_key(&json, "steps");
         stk_json_put_bool(&json, true);
     }
     if (outputs->exclusive != NULL) {
@@ -248,6 +253,7 @@ static bool read_object(const stk_json *object, stk_outputs *outputs) {
     known = known && pictures >= 0 && pictures < MOST_PICTURES;
     outputs->pictures = known ? (size_t)pictures : 0;
     outputs->shares = stk_json_bool(stk_json_get(object, "shares"), false);
+    outputs->steps = stk_json_bool(stk_json_get(object, "steps"), false);
     const stk_json *answer = stk_json_get(object, "answer");
     read_metric(object, outputs);
     known = known && (answer == NULL || read_answer(answer, outputs));

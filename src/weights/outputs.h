@@ -25,6 +25,7 @@ typedef struct stk_outputs {
     int count;
     stk_output_unit *units; /* (count), owned; NULL: the task has no numbers */
     bool shares;            /* numbers are shares of their range, which sigmoids give */
+    bool steps;             /* the head says a place on a scale; false in older files */
     bool *exclusive;        /* (count), owned: labels that stand alone; NULL: none does */
     size_t pictures;        /* training pictures; 0 in older files: not known */
     bool has_answer;        /* false in older files */

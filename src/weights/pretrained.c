@@ -287,7 +287,7 @@ static stk_status compare(weights_match *m, const char *path, const char *model,
 static stk_status clear_classifier(const stk_backend *backend, stk_state *state,
                                    const stk_graph *graph, stk_error *err) {
     stk_status status = STK_OK;
-    const stk_node *classifier = &graph->nodes[graph->values[graph->logits].producer];
+    const stk_node *classifier = stk_graph_classifier(graph);
     for (int i = 0; i < classifier->param_count && status == STK_OK; i++) {
         int p = classifier->params[i];
         float *zeros = stk_mem_new(graph->params[p].count, sizeof *zeros);

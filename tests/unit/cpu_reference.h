@@ -149,9 +149,26 @@ static inline double reference_point(const stk_loss *loss, double x, double t, s
     }
 }
 
+/* The loss of a place on a scale, from the place itself instead of from the logits. */
+static inline double reference_place_loss(const reference *r, const stk_step_input *in, size_t i) {
+    int producer = r->graph->values[r->graph->logits].producer;
+    double place = r->values[r->graph->nodes[producer].inputs[0]][i];
+    double classes = r->graph->classes;
+    double keep = in->mix.kind == STK_MIX_NONE ? 1 : (double)in->mix.keep;
+    double y = keep * in->labels[i] + (1 - keep) * in->labels[in->count - 1 - i];
+    double d = place - (y - (classes - 1) / 2) / sqrt((classes * classes - 1) / 12);
+    return 0.5 * d * d;
+}
+
 static inline double reference_loss(const reference *r, const stk_step_input *in, const double *x) {
     size_t outputs = (size_t)r->graph->classes;
     double sum = 0;
+    for (size_t n = 0; n < r->batch && r->graph->loss.kind == STK_LOSS_STEPS; n++) {
+        sum += reference_place_loss(r, in, n);
+    }
+    if (r->graph->loss.kind == STK_LOSS_STEPS) {
+        return sum / (double)r->batch;
+    }
     for (size_t n = 0; n < r->batch; n++) {
         double exps = 0;
         for (size_t o = 0; o < outputs; o++) {
@@ -322,6 +339,18 @@ static inline void reference_node(reference *r, const stk_node *node, const stk_
                 c < inputs ? x[n * inputs + c] : r->values[node->inputs[1]][n * rest + c - inputs];
         }
         break;
+    case STK_OP_STEPS: {
+        double classes = shape.channels;
+        for (size_t i = 0; i < count; i++) { /* the distance to the place, without its square */
+            double k = (double)(i % (size_t)shape.channels);
+            double g = (classes - 1) / 2 +
+                       x[i / (size_t)shape.channels] * sqrt((classes * classes - 1) / 12);
+            double middle = (classes - 1) / 2;
+            double own = (k - g) * (k - g) - (middle - g) * (middle - g);
+            y[i] = -own / (2 * 0.6 * 0.6);
+        }
+        break;
+    }
     case STK_OP_LOSS:
         r->mean_loss = reference_loss(r, in, x);
         break;
@@ -348,7 +377,7 @@ typedef struct bench {
     reference ref;
     uint8_t *images;
     int labels[16];
-    float targets[16 * CLASSES]; /* for losses other than softmax; some are not known */
+    float targets[16 * CLASSES]; /* for losses that have them; some are not known */
     float features[16 * 16];     /* of networks that have any */
     size_t batch;
     stk_error err;

@@ -29,7 +29,7 @@ typedef struct pair {
     stk_state_config state;
     uint8_t *images; /* config.batch pictures */
     int labels[32];
-    float targets[32 * CLASSES]; /* for losses other than softmax; some are not known */
+    float targets[32 * CLASSES]; /* for losses that have them; some are not known */
     float features[32 * 16];     /* of networks that have any */
     double share;                /* how far apart results may be, as a share of their size */
     stk_error err;

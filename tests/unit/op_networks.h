@@ -150,7 +150,7 @@ static inline int build_drops(stk_graph *g) {
     return stk_graph_linear(g, x, "fc", CLASSES);
 }
 
-/* Losses other than softmax, by number. */
+/* Losses that have targets, by number. */
 static const float some_weights[CLASSES] = {0.5f, 1, 3, 0, 2};
 static const stk_loss some_losses[] = {
     {.kind = STK_LOSS_SIGMOID},
@@ -170,6 +170,20 @@ static int loss_number;
 static inline int build_loss(stk_graph *g) {
     stk_graph_set_loss(g, &some_losses[loss_number]);
     return classify(g, stk_graph_conv(g, stk_graph_input(g), "conv1", 4, 3, 1, 1));
+}
+
+/* Classes that are steps of a scale. */
+static inline int build_steps(stk_graph *g) {
+    int x = stk_graph_conv(g, stk_graph_input(g), "conv1", 4, 3, 1, 1);
+    x = stk_graph_avg_pool(g, stk_graph_relu(g, x));
+    return stk_graph_steps(g, stk_graph_linear(g, x, "fc", 1));
+}
+
+/* The same, whose place is learned as a number. */
+static const stk_loss place_loss = {.kind = STK_LOSS_STEPS};
+static inline int build_places(stk_graph *g) {
+    stk_graph_set_loss(g, &place_loss);
+    return build_steps(g);
 }
 
 /* Numbers beside the picture: as they are, through a layer, and concatenated twice. */

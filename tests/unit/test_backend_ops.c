@@ -53,6 +53,22 @@ static void feature_gradients(void) {
     check_gradients(build_features, 5, 4, cutmix, 0);
 }
 
+static void step_gradients(void) {
+    const stk_mix mixup = {.kind = STK_MIX_MIXUP, .keep = 0.7f};
+    check_gradients(build_steps, 5, 4, no_mix, 0);
+    check_gradients(build_steps, 5, 3, mixup, 0.1f);
+}
+
+/* Plain, and mixed; there is no smoothing. */
+static void place_gradients(void) {
+    const stk_mix mixup = {.kind = STK_MIX_MIXUP, .keep = 0.7f};
+    const stk_mix cutmix = {.kind = STK_MIX_CUTMIX, .keep = 0.4f, .right = 3, .bottom = 2};
+    check_gradients(build_places, 5, 4, no_mix, 0);
+    check_gradients(build_places, 5, 4, no_mix, 0.3f);
+    check_gradients(build_places, 5, 3, mixup, 0.1f);
+    check_gradients(build_places, 5, 4, cutmix, 0.2f);
+}
+
 /* Pictures that are not RGB, plain and mixed. */
 static void channel_gradients(void) {
     const int counts[] = {1, 2, 4, 5, 6, 33, 64};
@@ -89,6 +105,7 @@ static void inference_drops_nothing(void) {
     check_inference(build_shortcut, 7);
     check_inference(build_activations, 7);
     check_inference(build_features, 5);
+    check_inference(build_steps, 5);
 }
 
 /* A step with other numbers drops others, the same step the same. */
@@ -176,6 +193,8 @@ static const check_test tests[] = {
     TEST(drop_gradients),
     TEST(loss_gradients),
     TEST(feature_gradients),
+    TEST(step_gradients),
+    TEST(place_gradients),
     TEST(channel_gradients),
     TEST(inference_drops_nothing),
     TEST(drops_follow_seed_and_step),

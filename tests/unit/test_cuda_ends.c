@@ -1,5 +1,6 @@
 /* test_cuda_ends.c - pictures in, losses and gradients out: kernels against plain loops. */
 #include "cuda_cases.h"
+#include "engine/steps.h"
 
 #define MOST 24000
 
@@ -120,7 +121,20 @@ typedef struct loss_case {
     int *labels;
     cuda_step_constants constants;
     float scale;
+    bool steps; /* of STK_LOSS_STEPS instead of softmax */
 } loss_case;
+
+/* The squared error of the place that one sample's logits say. */
+static double reference_place(const loss_case *k, const float *x, double step, float *gradient) {
+    stk_steps steps = stk_steps_of(k->classes);
+    int last = k->classes - 1;
+    double place = ((double)x[last] - (double)x[0]) / (steps.pull * last);
+    double off = place - (step - steps.middle) / sqrt(((double)k->classes * k->classes - 1) / 12);
+    memset(gradient, 0, (size_t)k->classes * sizeof *gradient);
+    gradient[last] = (float)(off / (steps.pull * last) * (double)k->scale / k->batch);
+    gradient[0] = -gradient[last];
+    return off * off / 2;
+}
 
 /* As backend/cpu/kernels/loss.c, in float64. */
 static void reference_loss(const loss_case *k, float *gradient, double *loss, int *correct) {
@@ -137,6 +151,12 @@ static void reference_loss(const loss_case *k, float *gradient, double *loss, in
         for (int c = 0; c < k->classes; c++) {
             best = x[c] > x[best] ? c : best;
         }
+        *correct += best == (keep >= 0.5 ? own : other);
+        if (k->steps) {
+            *loss += reference_place(k, x, keep * own + (1 - keep) * other,
+                                     gradient + (size_t)i * (size_t)k->classes);
+            continue;
+        }
         for (int c = 0; c < k->classes; c++) {
             sum += exp((double)x[c] - (double)x[best]);
         }
@@ -149,7 +169,6 @@ static void reference_loss(const loss_case *k, float *gradient, double *loss, in
             gradient[(size_t)i * (size_t)k->classes + (size_t)c] =
                 (float)((exp(log_p) - target) * (double)k->scale / k->batch);
         }
-        *correct += best == (keep >= 0.5 ? own : other);
     }
 }
 
@@ -163,7 +182,7 @@ static void run_loss(play_device *play, cuda_type type, const loss_case *k, bool
     cuda_program p = case_begin(type);
     cuda_ref logits = case_values(&p, count);
     cuda_ref to = in_place ? logits : case_values(&p, count);
-    stk_cuda_loss(&p, k->batch, k->classes, logits, to);
+    (k->steps ? stk_cuda_loss_steps : stk_cuda_loss)(&p, k->batch, k->classes, logits, to);
     play_data data[] = {
         constants_data(&constants),
         play_in(cuda_fixed_at(CUDA_FIXED_SCALER, 0), PLAY_BYTES, sizeof scaler, &scaler),
@@ -174,10 +193,11 @@ static void run_loss(play_device *play, cuda_type type, const loss_case *k, bool
 }
 
 static void check_loss(play_device *play, cuda_type type, int batch, int classes,
-                       const cuda_step_constants *constants, bool in_place) {
+                       const cuda_step_constants *constants, bool in_place, bool steps) {
     static float gradient[MOST], wanted[MOST], logits[MOST];
-    static int labels[64];
-    loss_case k = {batch, classes, logits, labels, *constants, type == CUDA_TYPE_F16 ? 1024.0f : 1};
+    static int labels[400];
+    loss_case k = {batch, classes, logits, labels, *constants, type == CUDA_TYPE_F16 ? 1024.0f : 1,
+                   steps};
     size_t count = (size_t)batch * (size_t)classes;
     play_random(type, logits, count, -8, 8, (uint64_t)classes);
     stk_rng rng = stk_rng_make(8, STK_RNG_TEST, 0, (uint64_t)batch);
@@ -215,14 +235,20 @@ static void losses(void) {
         .mix_kind = STK_MIX_MIXUP, .mix_keep = 0.3f, .label_smoothing = 0.05f};
     const cuda_step_constants cutmix = {.mix_kind = STK_MIX_CUTMIX, .mix_keep = 0.5f};
     EACH_TYPE(type) {
-        check_loss(&play, type, 5, 1000, &smooth, false);
-        check_loss(&play, type, 5, 1000, &cutmix, true);
-        check_loss(&play, type, 33, 10, &plain, true);
-        check_loss(&play, type, 64, 3, &mixup, false);
-        check_loss(&play, type, 1, 2, &plain, false);
-        check_loss(&play, type, 2, 130, &mixup, true);
+        check_loss(&play, type, 5, 1000, &smooth, false, false);
+        check_loss(&play, type, 5, 1000, &cutmix, true, false);
+        check_loss(&play, type, 33, 10, &plain, true, false);
+        check_loss(&play, type, 64, 3, &mixup, false, false);
+        check_loss(&play, type, 1, 2, &plain, false, false);
+        check_loss(&play, type, 2, 130, &mixup, true, false);
     }
-    check_loss(&play, CUDA_TYPE_F16, 1, 22000, &smooth, false);
+    check_loss(&play, CUDA_TYPE_F16, 1, 22000, &smooth, false, false);
+    EACH_TYPE(type) {
+        check_loss(&play, type, 33, 5, &plain, true, true);
+        check_loss(&play, type, 64, 2, &mixup, false, true);
+        check_loss(&play, type, 400, 12, &cutmix, true, true);
+        check_loss(&play, type, 1, 30, &smooth, false, true);
+    }
     play_close(&play);
 }
 
@@ -236,11 +262,16 @@ static void loss_of_no_number(void) {
     int labels[] = {2, 0, 2};
     float gradient[9];
     cuda_result result;
-    loss_case k = {3, 3, logits, labels, {.mix_kind = STK_MIX_NONE}, 1};
+    loss_case k = {3, 3, logits, labels, {.mix_kind = STK_MIX_NONE}, 1, false};
     run_loss(&play, CUDA_TYPE_F32, &k, false, gradient, &result);
     CHECK(isnan(result.loss_sum));
     CHECK_INT(result.correct, 3); /* the first logit stays the best where it is no number */
     CHECK(!isnan(gradient[0]) && isnan(gradient[3]) && isnan(gradient[6]));
+    k.steps = true;
+    run_loss(&play, CUDA_TYPE_F32, &k, false, gradient, &result);
+    CHECK(isnan(result.loss_sum));
+    CHECK_INT(result.correct, 3);
+    CHECK(!isnan(gradient[0]) && isnan(gradient[3]) && !isnan(gradient[6]));
     play_close(&play);
 }
 

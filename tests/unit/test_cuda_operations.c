@@ -30,6 +30,8 @@ static const network networks[] = {
     {"drops", build_drops, 5, 6},
     {"features", build_features, 5, 4},
     {"features, odd", build_features, 7, 3},
+    {"steps", build_steps, 5, 4},
+    {"places", build_places, 5, 4},
 };
 
 /* Of the networks, in an ordinary run, those whose number leaves `rest` when divided by `of`. */

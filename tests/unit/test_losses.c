@@ -2,8 +2,8 @@
  * test_losses.c - losses and their gradients against numbers computed with a hundred digits, on the
  * CPU and on CUDA; which samples count as right; what a step without targets is told.
  *
- * The network's weights are zeros: its logits are its biases, and the gradients of the biases are
- * those of the logits.
+ * The network's weights are zeros: its logits (of STK_LOSS_STEPS its place on the scale) are its
+ * biases, and the gradients of the biases are those of the logits.
  */
 #include "cuda_pair.h"
 #include "loss_golden.h"
@@ -36,7 +36,10 @@ static bool open_net(bias_net *n, const stk_backend *backend, const stk_loss *lo
     bool good = stk_graph_new(&n->graph, 1, outputs, &n->err) == STK_OK;
     if (good) {
         stk_graph_set_loss(n->graph, loss);
-        int logits = stk_graph_linear(n->graph, stk_graph_input(n->graph), "fc", outputs);
+        bool steps = loss->kind == STK_LOSS_STEPS;
+        int logits =
+            stk_graph_linear(n->graph, stk_graph_input(n->graph), "fc", steps ? 1 : outputs);
+        logits = steps ? stk_graph_steps(n->graph, logits) : logits;
         good = stk_graph_finish(n->graph, logits, &n->err) == STK_OK;
     }
     good = good && backend->device_open(&n->device, &device, &n->err) == STK_OK &&
@@ -195,10 +198,10 @@ static void cuda_agrees(void) {
                              {.kind = STK_MIX_MIXUP, .keep = 0.7f},
                              {.kind = STK_MIX_CUTMIX, .keep = 0.4f, .right = 3, .bottom = 2}};
     const stk_precision precisions[] = {STK_PRECISION_FP32_STRICT, STK_PRECISION_FP16};
-    for (loss_number = 0; loss_number < SOME_LOSSES; loss_number++) {
+    for (loss_number = 0; loss_number < SOME_LOSSES + 2; loss_number++) { /* places: in both */
         pair p;
         stk_precision precision = precisions[loss_number % 2];
-        stk_graph *graph = pair_graph(build_loss, 5);
+        stk_graph *graph = pair_graph(loss_number < SOME_LOSSES ? build_loss : build_places, 5);
         if (pair_open(&p, graph, &(pair_wish){.batch = 3, .precision = precision})) {
             for (int i = 0; i < 3; i++) {
                 char what[32];
@@ -211,6 +214,60 @@ static void cuda_agrees(void) {
             pair_close(&p);
         }
         stk_graph_free(graph);
+    }
+}
+
+/* A place on a scale, worked out by hand. Of five steps the middle is 2 and the deviation the root
+ * of 2, of two 0.5 and 0.5, of fifteen 7 and the root of 56 / 3. */
+static void check_places(const stk_backend *backend, double room) {
+    static const struct {
+        int classes, labels[2]; /* of both samples */
+        float place, keep, smoothing;
+        double loss, gradient; /* the sum over both, and the mean */
+        int64_t correct;
+    } cases[] = {
+        /* 3 is 1 / root 2 up, and place 1 is nearest to it. */
+        {5, {3, 3}, 1, 1, 0, 0.085786437627, 0.292893218813, 2},
+        {5, {2, 2}, -1.5f, 1, 0.3f, 2.25, -1.5, 0},
+        /* Mixed they are 1 and 3: (0.5 + 1 / root 2)^2 / 2 + (0.5 - 1 / root 2)^2 / 2. Place 0.5 is
+         * nearest to 3, which neither was. */
+        {5, {0, 4}, 0.5f, 0.75f, 0.3f, 0.75, 0.5, 0},
+        /* 0.75 and 2.25; the first is mostly 0, and the second 3. */
+        {5, {3, 0}, 0.5f, 0.25f, 0, 1.009803390593, 0.853553390593, 1},
+        {2, {1, 1}, 0.25f, 1, 0, 0.5625, -0.75, 2},
+        {15, {7, 14}, 0, 1, 0.1f, 1.3125, -0.810092587301, 1},
+    };
+    for (size_t k = 0; k < STK_COUNT(cases); k++) {
+        bias_net n;
+        float gradient = NAN;
+        stk_step_output out = {0};
+        if (!open_net(&n, backend, &place_loss, cases[k].classes, 2)) {
+            return;
+        }
+        stk_step_input input = {.images = black,
+                                .labels = cases[k].labels,
+                                .count = 2,
+                                .mix = {.kind = STK_MIX_MIXUP, .keep = cases[k].keep},
+                                .label_smoothing = cases[k].smoothing};
+        CHECK(n.backend->state_write(n.state, STK_TENSOR_VALUE, 1, &cases[k].place, &n.err) ==
+              STK_OK);
+        CHECK(n.backend->step(n.exec, &input, &out, &n.err) == STK_OK);
+        CHECK(n.backend->state_read(n.state, STK_TENSOR_GRADIENT, 1, &gradient, &n.err) == STK_OK);
+        CHECK_NEAR(out.loss_sum, cases[k].loss, room * cases[k].loss);
+        CHECK_NEAR(gradient, cases[k].gradient, room * fabs(cases[k].gradient));
+        CHECK_INT(out.correct, cases[k].correct);
+        const float nothing = NAN;
+        CHECK(n.backend->state_write(n.state, STK_TENSOR_VALUE, 1, &nothing, &n.err) == STK_OK);
+        CHECK(n.backend->step(n.exec, &input, &out, &n.err) == STK_OK);
+        CHECK(isnan(out.loss_sum)); /* a training that has diverged must show */
+        close_net(&n);
+    }
+}
+
+static void places_on_a_scale(void) {
+    check_places(&stk_cpu_backend, 1e-6);
+    if (pair_choose_gpu()) {
+        check_places(&stk_cuda_backend, 1e-5);
     }
 }
 
@@ -233,14 +290,29 @@ static void refusals(void) {
     bias_net n;
     static const stk_loss softmax = {.kind = STK_LOSS_SOFTMAX};
     static const stk_loss sigmoid = {.kind = STK_LOSS_SIGMOID};
-    const stk_loss *losses[] = {&softmax, &sigmoid};
-    for (int i = 0; i < 2; i++) {
+    const stk_loss *losses[] = {&softmax, &sigmoid, &place_loss};
+    for (int i = 0; i < 3; i++) {
         REQUIRE(open_net(&n, &stk_cpu_backend, losses[i], 2, 1));
         stk_step_input input = {.images = black, .count = 1};
         stk_step_output out;
         CHECK_INT(n.backend->step(n.exec, &input, &out, &n.err), STK_ERR_INTERNAL);
-        CHECK(strstr(n.err.message, i == 0 ? "labels" : "targets") != NULL);
+        CHECK(strstr(n.err.message, i == 1 ? "targets" : "labels") != NULL);
         close_net(&n);
+    }
+}
+
+/* Logits of which none says the place on a scale have no such loss, nor has a scale of one step. */
+static void places_need_steps(void) {
+    for (int classes = 1; classes <= 2; classes++) {
+        stk_graph *graph = NULL;
+        stk_error err = {0};
+        REQUIRE_OK(stk_graph_new(&graph, 1, classes, &err), &err);
+        stk_graph_set_loss(graph, &place_loss);
+        int logits = stk_graph_linear(graph, stk_graph_input(graph), "fc", classes);
+        logits = classes == 1 ? stk_graph_steps(graph, logits) : logits;
+        CHECK_INT(stk_graph_finish(graph, logits, &err), STK_ERR_INTERNAL);
+        CHECK_CONTAINS(err.message, "loss of places on a scale");
+        stk_graph_free(graph);
     }
 }
 
@@ -266,7 +338,9 @@ static const check_test tests[] = {
     TEST(unknown_targets_in_mixtures),
     TEST(logits_that_are_no_numbers),
     TEST(cuda_agrees),
+    TEST(places_on_a_scale),
     TEST(refusals),
+    TEST(places_need_steps),
     TEST(no_memory_for_weights),
 };
 

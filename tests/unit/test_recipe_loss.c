@@ -36,7 +36,12 @@ static void task_and_metric_choose_the_loss(void) {
     } cases[] = {
         {STK_TASK_SINGLE, "acc1", "auto", "ce", {.kind = STK_LOSS_SOFTMAX}},
         {STK_TASK_BINARY, "auc", "auto", "ce", {.kind = STK_LOSS_SOFTMAX}},
+        {STK_TASK_ORDINAL, "qwk", "auto", "mse", {.kind = STK_LOSS_STEPS}},
+        {STK_TASK_ORDINAL, "auto", "auto", "mse", {.kind = STK_LOSS_STEPS}},
         {STK_TASK_ORDINAL, "qwk", "ce", "ce", {.kind = STK_LOSS_SOFTMAX}},
+        {STK_TASK_ORDINAL, "logloss", "auto", "ce", {.kind = STK_LOSS_SOFTMAX}},
+        {STK_TASK_ORDINAL, "acc1", "mse", "mse", {.kind = STK_LOSS_STEPS}},
+        {STK_TASK_SINGLE, "qwk", "auto", "ce", {.kind = STK_LOSS_SOFTMAX}},
         {STK_TASK_MULTILABEL, "micro_f1", "auto", "bce", {.kind = STK_LOSS_SIGMOID}},
         {STK_TASK_MULTILABEL,
          "auc",
@@ -69,8 +74,8 @@ static void task_and_metric_choose_the_loss(void) {
         CHECK_NEAR(recipe.loss.gamma_neg, cases[i].loss.gamma_neg, 0);
         CHECK_NEAR(recipe.loss.margin, cases[i].loss.margin, 0);
         CHECK_NEAR(recipe.loss.huber_delta, cases[i].loss.huber_delta, 0);
-        bool classes = recipe.loss.kind == STK_LOSS_SOFTMAX;
-        CHECK(classes || recipe.train.label_smoothing == 0); /* numbers are not smoothed */
+        bool smoothed = cases[i].task == STK_TASK_SINGLE || cases[i].task == STK_TASK_BINARY;
+        CHECK(smoothed || recipe.train.label_smoothing == 0); /* numbers and steps are not */
         stk_options_free(options);
     }
 }
@@ -82,6 +87,8 @@ static void what_does_not_fit_is_refused(void) {
     } cases[] = {
         {STK_TASK_SINGLE, "bce", "1", "task single, which is learned with one of these: ce"},
         {STK_TASK_RANKING, "mse", "1", "--loss mse does not go with the task ranking"},
+        {STK_TASK_ORDINAL, "huber", "1",
+         "task ordinal, which is learned with one of these: ce, mse"},
         {STK_TASK_MULTILABEL, "ce", "1", "one of these: bce, focal, asymmetric"},
         {STK_TASK_MULTILABEL, "huber", "1", "--loss huber does not go with the task multilabel"},
         {STK_TASK_REGRESSION, "focal", "1", "one of these: bce, mse, mae, huber"},

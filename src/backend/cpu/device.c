@@ -38,6 +38,7 @@ static const cpu_kernel *const kernels[STK_OP_COUNT] = {
     [STK_OP_LINEAR] = &stk_cpu_linear,
     [STK_OP_FEATURES] = &stk_cpu_features,
     [STK_OP_CONCAT] = &stk_cpu_concat,
+    [STK_OP_STEPS] = &stk_cpu_steps,
     [STK_OP_LOSS] = &stk_cpu_loss,
 };
 

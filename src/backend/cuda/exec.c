@@ -57,7 +57,7 @@ static size_t feature_bytes(const stk_exec *exec, const stk_graph *graph) {
 
 /* Bytes of a batch's targets; 0 where there are none. */
 static size_t target_bytes(const stk_exec *exec, const stk_graph *graph) {
-    bool none = graph->loss.kind == STK_LOSS_SOFTMAX || !exec->config.train;
+    bool none = stk_loss_has_labels(graph->loss.kind) || !exec->config.train;
     return none ? 0 : exec->config.batch * (size_t)graph->classes * sizeof(float);
 }
 

@@ -30,7 +30,7 @@ typedef struct cuda_parts {
     size_t fixed[CUDA_FIXED_COUNT]; /* SIZE_MAX: this buffer lies in the state */
     size_t images[CUDA_DEVICE_BATCHES];
     size_t labels[CUDA_DEVICE_BATCHES];
-    size_t targets[CUDA_DEVICE_BATCHES]; /* of losses other than softmax */
+    size_t targets[CUDA_DEVICE_BATCHES]; /* of losses without labels */
     size_t features[CUDA_DEVICE_BATCHES];
     size_t arena;
     size_t bytes; /* of the allocation */
@@ -69,7 +69,7 @@ struct stk_exec {
     cuda_step_queue *queue;          /* pinned */
     int *labels;                     /* pinned: (STK_STEPS_AHEAD, batch) */
     float *targets;                  /* pinned: (CUDA_DEVICE_BATCHES, batch, outputs); NULL with
-                                        softmax and in inference */
+                                        labels and in inference */
     float *features;                 /* pinned: (CUDA_DEVICE_BATCHES, batch, features) or NULL */
     float *answers;                  /* pinned: (CUDA_DEVICE_BATCHES, batch, classes); inference */
     size_t answer_bytes[CUDA_DEVICE_BATCHES]; /* written by the last inference of each */

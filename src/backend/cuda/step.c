@@ -113,13 +113,13 @@ static stk_status send_features(stk_exec *exec, const float *features, size_t co
 static stk_status send_answers(stk_exec *exec, const stk_step_input *input, size_t device_batch,
                                size_t ahead_index, stk_error *err) {
     const stk_device *device = exec->state->device;
-    bool softmax = exec->targets == NULL;
-    size_t outputs = softmax ? 1 : (size_t)exec->pieces.graph->classes;
-    size_t bytes = input->count * outputs * (softmax ? sizeof(int) : sizeof(float));
-    void *from = softmax ? (void *)(exec->labels + ahead_index * exec->config.batch)
-                         : exec->targets + device_batch * exec->config.batch * outputs;
-    size_t to = softmax ? exec->parts.labels[device_batch] : exec->parts.targets[device_batch];
-    memcpy(from, softmax ? (const void *)input->labels : input->targets, bytes);
+    bool labels = exec->targets == NULL;
+    size_t outputs = labels ? 1 : (size_t)exec->pieces.graph->classes;
+    size_t bytes = input->count * outputs * (labels ? sizeof(int) : sizeof(float));
+    void *from = labels ? (void *)(exec->labels + ahead_index * exec->config.batch)
+                        : exec->targets + device_batch * exec->config.batch * outputs;
+    size_t to = labels ? exec->parts.labels[device_batch] : exec->parts.targets[device_batch];
+    memcpy(from, labels ? (const void *)input->labels : input->targets, bytes);
     return check(exec, device->driver->copy_in(exec->memory + to, from, bytes, device->copy),
                  "sending labels", err);
 }

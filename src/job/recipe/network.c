@@ -43,6 +43,7 @@ static stk_model_config model_config(const stk_recipe *recipe, int classes) {
                               .channels = recipe->channels,
                               .features = recipe->features,
                               .loss = &recipe->loss,
+                              .steps = recipe->task == STK_TASK_ORDINAL,
                               .dropout = recipe->dropout,
                               .drop_path = recipe->drop_path};
 }

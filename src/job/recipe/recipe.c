@@ -70,10 +70,11 @@ static stk_metric default_metric(const stk_recipe *recipe) {
 }
 
 /* The loss that goes with the task and its metric. Targets of several labels are not smoothed: most
- * labels are rare, and smoothing would say that each is there a little. */
+ * labels are rare, and smoothing would say that each is there a little. Steps of a scale would all
+ * be drawn towards its middle. */
 static void take_loss(stk_recipe *recipe) {
     recipe->loss = stk_recipe_loss(recipe);
-    if (recipe->loss.kind != STK_LOSS_SOFTMAX) {
+    if (!stk_loss_has_labels(recipe->loss.kind) || recipe->task == STK_TASK_ORDINAL) {
         recipe->train.label_smoothing = 0;
     }
 }

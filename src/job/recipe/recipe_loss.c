@@ -8,7 +8,7 @@
 #include "base/str.h"
 
 /* What a loss is for. */
-enum { CLASSES = 1, LABELS = 2, NUMBERS = 4 };
+enum { CLASSES = 1, LABELS = 2, NUMBERS = 4, STEPS = 8 };
 
 /* Errors beyond so many standard deviations of the targets count linearly in Huber's loss. */
 #define HUBER_DELTA 0.5f
@@ -24,18 +24,21 @@ static const struct {
     unsigned is_for;
     stk_loss loss;
 } losses[] = {
-    {"auto", CLASSES | LABELS | NUMBERS, {.kind = STK_LOSS_SOFTMAX}},
-    {"ce", CLASSES, {.kind = STK_LOSS_SOFTMAX}},
+    {"auto", CLASSES | LABELS | NUMBERS | STEPS, {.kind = STK_LOSS_SOFTMAX}},
+    {"ce", CLASSES | STEPS, {.kind = STK_LOSS_SOFTMAX}},
     {"bce", LABELS | NUMBERS, {.kind = STK_LOSS_SIGMOID}},
     {"focal", LABELS, {.kind = STK_LOSS_SIGMOID, .gamma_pos = 2, .gamma_neg = 2}},
     {"asymmetric", LABELS, {.kind = STK_LOSS_SIGMOID, .gamma_neg = 4, .margin = 0.05f}},
-    {"mse", NUMBERS, {.kind = STK_LOSS_SQUARED}},
+    {"mse", NUMBERS | STEPS, {.kind = STK_LOSS_SQUARED}}, /* of steps STK_LOSS_STEPS */
     {"mae", NUMBERS, {.kind = STK_LOSS_ABSOLUTE}},
     {"huber", NUMBERS, {.kind = STK_LOSS_HUBER, .huber_delta = HUBER_DELTA}},
 };
 
 static unsigned wanted_for(stk_task task) {
-    return task == STK_TASK_MULTILABEL ? LABELS : task == STK_TASK_REGRESSION ? NUMBERS : CLASSES;
+    return task == STK_TASK_MULTILABEL   ? LABELS
+           : task == STK_TASK_REGRESSION ? NUMBERS
+           : task == STK_TASK_ORDINAL    ? STEPS
+                                         : CLASSES;
 }
 
 stk_loss_choice stk_recipe_loss_choice(const stk_recipe *recipe) {
@@ -50,6 +53,8 @@ stk_loss_choice stk_recipe_loss_choice(const stk_recipe *recipe) {
         return STK_LOSS_CHOICE_BCE;
     case NUMBERS:
         return recipe->train.metric == STK_METRIC_MAE ? STK_LOSS_CHOICE_HUBER : STK_LOSS_CHOICE_MSE;
+    case STEPS: /* kappa counts squared distances */
+        return recipe->train.metric == STK_METRIC_QWK ? STK_LOSS_CHOICE_MSE : STK_LOSS_CHOICE_CE;
     default:
         return STK_LOSS_CHOICE_CE;
     }
@@ -57,6 +62,9 @@ stk_loss_choice stk_recipe_loss_choice(const stk_recipe *recipe) {
 
 stk_loss stk_recipe_loss(const stk_recipe *recipe) {
     stk_loss loss = losses[stk_recipe_loss_choice(recipe)].loss;
+    if (loss.kind == STK_LOSS_SQUARED && wanted_for(recipe->task) == STEPS) {
+        loss.kind = STK_LOSS_STEPS;
+    }
     loss.positive_weights = recipe->positive_weights;
     return loss;
 }

@@ -80,6 +80,7 @@ extern const cpu_kernel stk_cpu_avg_pool;
 extern const cpu_kernel stk_cpu_linear;
 extern const cpu_kernel stk_cpu_features;
 extern const cpu_kernel stk_cpu_concat;
+extern const cpu_kernel stk_cpu_steps;
 extern const cpu_kernel stk_cpu_loss;
 
 /* Elements per task of element-wise work: some microseconds, and a fraction of a cache. */

@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+#include "engine/steps.h"
+
 /* What the forward of one sample comes to. */
 typedef struct loss_row {
     double log_sum; /* softmax: log of the sum of all exp(logit) */
@@ -56,6 +58,15 @@ static float class_target(const cpu_call *call, size_t i, int c) {
     return base + (1 - step->label_smoothing) * hard;
 }
 
+/* The class with the largest logit, the first of equal ones. */
+static int best_class(const float *x, int classes) {
+    int best = 0;
+    for (int c = 1; c < classes; c++) {
+        best = x[c] > x[best] ? c : best;
+    }
+    return best;
+}
+
 /* y holds the probabilities. */
 static void softmax_task(void *context, size_t i, int thread) {
     (void)thread;
@@ -63,10 +74,7 @@ static void softmax_task(void *context, size_t i, int thread) {
     int classes = call->out.channels;
     const float *x = call->x[0] + i * (size_t)classes;
     float *p = call->y + i * (size_t)classes;
-    int best = 0;
-    for (int c = 1; c < classes; c++) {
-        best = x[c] > x[best] ? c : best;
-    }
+    int best = best_class(x, classes);
     double sum = 1; /* of exp(x - best), the best's own to begin with */
     for (int c = 0; c < classes; c++) {
         sum += c != best ? exp((double)x[c] - x[best]) : 0;
@@ -117,6 +125,30 @@ static void softmax_back_task(void *context, size_t i, int thread) {
     for (int c = 0; c < classes; c++) {
         dx[c] = (p[c] - class_target(call, i, c)) * share;
     }
+}
+
+/* ---- squared error of a place on a scale ---- */
+
+/* y holds the slopes. */
+static void place_task(void *context, size_t i, int thread) {
+    (void)thread;
+    const cpu_call *call = context;
+    const int *labels = call->step->labels;
+    int classes = call->out.channels;
+    stk_steps steps = stk_steps_of(classes);
+    const float *x = call->x[0] + i * (size_t)classes;
+    float *slope = call->y + i * (size_t)classes;
+    double keep = (double)keep_of(call);
+    double step = keep * labels[i] + (1 - keep) * labels[call->batch - 1 - i];
+    double place = ((double)x[classes - 1] - x[0]) / steps.span;
+    double off = place - (step - steps.middle) / steps.deviation;
+    for (int c = 1; c < classes - 1; c++) {
+        slope[c] = 0;
+    }
+    slope[classes - 1] = (float)(off / steps.span);
+    slope[0] = -slope[classes - 1];
+    bool right = best_class(x, classes) == labels[main_sample(call, i)];
+    rows_of(call)[i] = (loss_row){.loss = 0.5 * off * off, .right = right};
 }
 
 /* ---- losses that add up over the outputs ---- */
@@ -223,15 +255,17 @@ static void outputs_task(void *context, size_t i, int thread) {
     rows_of(call)[i] = row;
 }
 
-static void outputs_forward(const cpu_call *call) {
-    run_samples(call, outputs_task);
+/* ---- all but softmax: y holds the slopes ---- */
+
+static void slopes_forward(const cpu_call *call) {
+    run_samples(call, call->graph->loss.kind == STK_LOSS_STEPS ? place_task : outputs_task);
     for (size_t i = 0; i < call->batch; i++) {
         call->result->loss_sum += rows_of(call)[i].loss;
         call->result->correct += rows_of(call)[i].right;
     }
 }
 
-static void outputs_back_task(void *context, size_t i, int thread) {
+static void slopes_back_task(void *context, size_t i, int thread) {
     (void)thread;
     const cpu_call *call = context;
     size_t outputs = (size_t)call->out.channels;
@@ -243,19 +277,19 @@ static void outputs_back_task(void *context, size_t i, int thread) {
     }
 }
 
-/* ---- both ---- */
+/* ---- any ---- */
 
 static void loss_forward(const cpu_call *call) {
     if (call->graph->loss.kind == STK_LOSS_SOFTMAX) {
         softmax_forward(call);
     } else {
-        outputs_forward(call);
+        slopes_forward(call);
     }
 }
 
 static void loss_backward(const cpu_call *call) {
     bool softmax = call->graph->loss.kind == STK_LOSS_SOFTMAX;
-    run_samples(call, softmax ? softmax_back_task : outputs_back_task);
+    run_samples(call, softmax ? softmax_back_task : slopes_back_task);
 }
 
 const cpu_kernel stk_cpu_loss = {

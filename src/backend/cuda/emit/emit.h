@@ -415,6 +415,14 @@ void stk_cuda_concat(cuda_program *p, int batch, int first, int second, cuda_ref
 void stk_cuda_concat_back(cuda_program *p, int batch, int first, int second, cuda_ref dy,
                           cuda_ref da, bool add_a, cuda_ref db, bool add_b);
 
+/* ---- classes that are steps of a scale: kernels/steps.cu ---- */
+
+/* y T (N, classes) from x T (N). */
+void stk_cuda_steps(cuda_program *p, int batch, int classes, cuda_ref x, cuda_ref y);
+/* dx from dy; added to what is there where asked. */
+void stk_cuda_steps_back(cuda_program *p, int batch, int classes, cuda_ref dy, cuda_ref dx,
+                         bool add);
+
 /* ---- losses: kernels/loss.cu ---- */
 
 /*
@@ -423,6 +431,9 @@ void stk_cuda_concat_back(cuda_program *p, int batch, int first, int second, cud
  * lie on the logits) is the gradient of the mean, times the loss scale. The same bits every time.
  */
 void stk_cuda_loss(cuda_program *p, int batch, int classes, cuda_ref logits, cuda_ref dlogits);
+/* The same of STK_LOSS_STEPS. */
+void stk_cuda_loss_steps(cuda_program *p, int batch, int classes, cuda_ref logits,
+                         cuda_ref dlogits);
 /* The same for every other loss, against the targets of constants. Weights of the outputs, if there
  * are any, lie in CUDA_FIXED_POSITIVE. */
 void stk_cuda_loss_outputs(cuda_program *p, int batch, int outputs, const stk_loss *kind,

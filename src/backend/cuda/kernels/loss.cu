@@ -144,6 +144,54 @@ KERNEL loss(const T *logits, T *dlogits, const cuda_step_constants *constants, c
 }
 #endif
 
+#ifdef K_loss_steps
+/*
+ * Half the squared error of the place on a scale that logits (batch, classes) say, and its
+ * gradient, as engine/loss.h has them:
+ *
+ *     place   = (last logit - first logit) / span
+ *     target  = (keep * own label + (1 - keep) * label of the sample that it was mixed with
+ *               - middle) / deviation
+ *     dlogits = (place - target) / span * loss scale / batch of the last class, its negative of the
+ *               first one, and 0 of the others
+ *
+ * A thread has one sample: the classes are few. It writes losses[sample] and right[sample] as
+ * `loss` does, and the last block adds them up. dlogits may be the same memory as logits.
+ */
+KERNEL loss_steps(const T *logits, T *dlogits, const cuda_step_constants *constants,
+                  const cuda_scaler *scaler, cuda_result *result, float *losses, int *right,
+                  u32 *counter, int batch, int classes, float middle, float deviation, float span) {
+    SHARED(double, shared); /* 12 bytes per thread, and 8 bytes */
+    u32 *told = (u32 *)((float *)shared + 3 * blockDim.x);
+    int sample = blockIdx.x * blockDim.x + threadIdx.x;
+    if (sample < batch) {
+        const T *x = logits + (u64)sample * classes;
+        T *dx = dlogits + (u64)sample * classes;
+        const int *labels = (const int *)constants->labels;
+        int own = labels[sample], other = labels[batch - 1 - sample];
+        float keep = constants->mix_kind == 0 ? 1 : constants->mix_keep;
+        float step = keep * (float)own + (1 - keep) * (float)other;
+        float off = (up(x[classes - 1]) - up(x[0])) / span - (step - middle) / deviation;
+        int best = 0;
+        float top = up(x[0]);
+        for (int c = 1; c < classes; c++) {
+            float v = up(x[c]);
+            best = v > top ? c : best;
+            top = v > top ? v : top;
+        }
+        float slope = off / span * (scaler->scale / (float)batch);
+        for (int c = 0; c < classes; c++) {
+            dx[c] = down(c == 0 ? -slope : c == classes - 1 ? slope : 0);
+        }
+        losses[sample] = off * off / 2;
+        right[sample] = best == (keep >= 0.5f ? own : other);
+    }
+    if (last_block(counter, gridDim.x, told)) {
+        finish_loss(losses, right, batch, shared, scaler, result);
+    }
+}
+#endif
+
 #ifdef K_loss_outputs
 /* What one output adds to the loss, and its derivative. */
 typedef struct loss_point {

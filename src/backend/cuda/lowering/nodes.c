@@ -63,6 +63,8 @@ static void loss(lowering *l, const stk_node *n) {
     const stk_loss *kind = &l->graph->loss;
     if (kind->kind == STK_LOSS_SOFTMAX) {
         stk_cuda_loss(l->p, l->batch, outputs, logits->data, logits->data);
+    } else if (kind->kind == STK_LOSS_STEPS) {
+        stk_cuda_loss_steps(l->p, l->batch, outputs, logits->data, logits->data);
     } else {
         stk_cuda_loss_outputs(l->p, l->batch, outputs, kind, logits->data, logits->data);
     }
@@ -150,6 +152,10 @@ void stk_cuda_append_node(lowering *l, int index) {
     case STK_OP_CONCAT:
         join_two(l, n, y);
         break;
+    case STK_OP_STEPS:
+        stk_cuda_steps(l->p, l->batch, value_shape(l, n->output).channels,
+                       stk_cuda_lower_data(l, n->inputs[0]), y);
+        break;
     case STK_OP_SHORTCUT:
         stk_cuda_shortcut(l->p, l->batch, value_shape(l, n->inputs[0]), value_shape(l, n->output),
                           n->stride, stk_cuda_lower_data(l, n->inputs[0]), y);
@@ -219,6 +225,9 @@ static void plain_back(lowering *l, int index, const stk_node *n, cuda_ref dy) {
         break;
     case STK_OP_AVG_POOL:
         stk_cuda_avg_pool_back(l->p, lower_plane(l, n->inputs[0]), dy, dx, accumulate);
+        break;
+    case STK_OP_STEPS:
+        stk_cuda_steps_back(l->p, l->batch, value_shape(l, n->output).channels, dy, dx, accumulate);
         break;
     case STK_OP_DROPOUT:
     case STK_OP_DROP_PATH:

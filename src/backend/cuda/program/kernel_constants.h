@@ -14,7 +14,7 @@
 typedef struct cuda_step_constants {
     unsigned long long images;   /* address of uint8 (N, H, W, C) on the device */
     unsigned long long labels;   /* address of int (N) */
-    unsigned long long targets;  /* address of float (N, outputs); losses other than softmax */
+    unsigned long long targets;  /* address of float (N, outputs); losses without labels */
     unsigned long long features; /* address of float (N, features), if there are any */
     unsigned long long seed;
     unsigned long long step;
