@@ -478,6 +478,25 @@ static void many_small_gains_count(void) {
     stk_calibration_mean_free(&mean);
 }
 
+/* What is enough for 400 pictures is too little for their 100 rows, for epochs and for answers. */
+static void gains_are_of_what_was_rated(void) {
+    stk_error err = {0};
+    stk_calibration c = {.temperature = 1,
+                         .rule = {STK_LABEL_CUTS, 1, (double[]){0.3}},
+                         .pictures = 400,
+                         .plain_score = 0.5,
+                         .score = 0.515};
+    for (int rows = 0; rows <= 100; rows += 100) {
+        stk_calibration_mean mean;
+        c.rows = (size_t)rows;
+        CHECK(stk_calibration_is_ruled(&c) == (rows == 0));
+        REQUIRE_OK(stk_calibration_mean_open(&mean, 2, &err), &err);
+        stk_calibration_mean_add(&mean, &c, 1);
+        CHECK((stk_calibration_mean_rule(&mean)->kind == STK_LABEL_CUTS) == (rows == 0));
+        stk_calibration_mean_free(&mean);
+    }
+}
+
 /* ---- lack of memory ---- */
 
 static void calibration_without_memory(void) {
@@ -528,6 +547,7 @@ static const check_test tests[] = {
     TEST(damaged_text_is_none),
     TEST(means_are_taken_over_models),
     TEST(many_small_gains_count),
+    TEST(gains_are_of_what_was_rated),
     TEST(calibration_without_memory),
 };
 
