@@ -253,7 +253,6 @@ static stk_status fit_calibration(stk_trainer *t, stk_error *err) {
     const stk_calibrate_config how = {
         .metric = metric_of(t), .stranger = c->stranger, .exclusive = c->exclusive};
     stk_status status = stk_calibrate(&t->val_metrics, &how, &t->fitted, err);
-    t->fitted.pool = c->pool == STK_POOL_AUTO ? STK_POOL_MEAN : c->pool;
     if (status == STK_OK && t->val_rows.capacity > 0) {
         status = stk_pooled_rows_fit(&t->val_rows, &how, &t->fitted, err);
     }

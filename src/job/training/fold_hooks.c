@@ -82,9 +82,16 @@ static bool validation_must_end(void *user, size_t seen, double seconds) {
            stk_run_clock_before_writing(&job->clock) < next_s;
 }
 
-/* Saves the weights in the state. `calibration` is theirs; NULL: none was fitted to them. */
+/* How a model pools the pictures of a row, which fits to single pictures do not say. */
+static stk_pooling pool_of(const stk_job *job, const stk_calibration *calibration) {
+    stk_pooling decided = stk_job_pool(job);
+    return decided != STK_POOL_AUTO ? decided : calibration->pool;
+}
+
+/* Saves the weights in the state. `calibration` is theirs, and takes the pool that is decided;
+ * NULL: none was fitted to them. */
 static stk_status save(const stk_running_fold *fold, const char *path, const stk_event_epoch *epoch,
-                       const stk_calibration *calibration, stk_error *err) {
+                       stk_calibration *calibration, stk_error *err) {
     const stk_job *job = fold->job;
     const stk_model *model = job->recipe.model;
     stk_checkpoint_info info = {.model = (char *)(uintptr_t)model->name,
@@ -102,6 +109,7 @@ static stk_status save(const stk_running_fold *fold, const char *path, const stk
                                 .window = job->recipe.window,
                                 .averaged = job->network.state_config.ema};
     if (calibration != NULL) {
+        calibration->pool = pool_of(job, calibration);
         info.calibration = *calibration;
     }
     memcpy(info.mean, job->network.graph->mean, sizeof info.mean);
@@ -110,7 +118,7 @@ static stk_status save(const stk_running_fold *fold, const char *path, const stk
                                job->network.graph, &info, err);
 }
 
-stk_status stk_fold_save_weights(const stk_running_fold *fold, const stk_calibration *calibration,
+stk_status stk_fold_save_weights(const stk_running_fold *fold, stk_calibration *calibration,
                                  stk_error *err) {
     const stk_train_result *r = &fold->result;
     stk_state_saver *saver = &fold->job->saver;

@@ -277,7 +277,7 @@ static stk_status try_means(means_passes *p, stk_means_choice *choice, stk_error
 }
 
 /* Writes the head with the means into the state, and the weights that predict again. */
-static stk_status save_joined(means_passes *p, double weight, const stk_calibration *calibration,
+static stk_status save_joined(means_passes *p, double weight, stk_calibration *calibration,
                               stk_error *err) {
     stk_job *job = p->fold->job;
     const stk_backend *backend = job->network.opened.backend;

@@ -385,9 +385,6 @@ stk_status stk_job_run_fold(stk_job *job, stk_error *err) {
         fold.means_wanted = stk_calibration_mean_means(&job->out.validated);
     }
     fold.pace.means_images = stk_fold_means_images(&fold);
-    if (stk_job_pool(job) != STK_POOL_AUTO) { /* of a model that nothing validates, too */
-        fold.calibration.pool = stk_job_pool(job);
-    }
     bool ready = true;
     STK_THEN(status, begin(&fold, &ready, err));
     ready = ready && status == STK_OK;

@@ -68,9 +68,10 @@ STK_CHECKED stk_status stk_fold_load_replanned(const stk_running_fold *fold, boo
                                                stk_train_position *position, bool *found,
                                                stk_error *err);
 
-/* Saves the weights in the state as those that predict; the epoch is the best one. */
+/* Saves the weights in the state as those that predict; the epoch is the best one. *calibration
+ * takes the pool that is decided. */
 STK_CHECKED stk_status stk_fold_save_weights(const stk_running_fold *fold,
-                                             const stk_calibration *calibration, stk_error *err);
+                                             stk_calibration *calibration, stk_error *err);
 
 /* ---- fold_means.c ---- */
 
