@@ -149,7 +149,7 @@ void stk_means_trial_add(stk_means_trial *t, const stk_class_means *m, int label
 }
 
 /* Collects all held-out pictures with a head that takes `factor` times the means, and calibrates
- * it. *value is the metric, as answers will be chosen. */
+ * it, unless `config` is NULL. *value is the metric, as answers will be chosen. */
 static stk_status rate(const stk_means_trial *t, double factor, const stk_calibrate_config *config,
                        stk_metrics *metrics, float *row, stk_calibration *calibration,
                        double *value, stk_error *err) {
@@ -161,9 +161,12 @@ static stk_status rate(const stk_means_trial *t, double factor, const stk_calibr
         }
         (void)stk_metrics_add(metrics, row, t->labels[i]);
     }
+    *value = stk_metrics_value(metrics, t->rated.metric);
+    if (config == NULL) {
+        return STK_OK;
+    }
     stk_status status = stk_calibrate(metrics, config, calibration, err);
     bool ruled = calibration->rule.count > 0;
-    *value = stk_metrics_value(metrics, t->rated.metric);
     *value = t->rated.metric == STK_METRIC_LOGLOSS ? calibration->loss
              : ruled                               ? fmax(*value, calibration->score)
                                                    : *value;
@@ -184,7 +187,7 @@ stk_status stk_means_trial_choose(const stk_means_trial *t, double scale,
     STK_THEN(status, stk_metrics_open(&metrics, &t->rated, err));
     STK_THEN(status, stk_metrics_keep_logits(&metrics, err));
     STK_THEN(status, rate(t, 0, config, &metrics, row, &tried, &choice->plain, err));
-    choice->unruled = t->rated.metric == STK_METRIC_LOGLOSS
+    choice->unruled = t->rated.metric == STK_METRIC_LOGLOSS && config != NULL
                           ? tried.plain_loss
                           : stk_metrics_value(&metrics, t->rated.metric);
     double best = choice->plain + sign * least;

@@ -75,12 +75,13 @@ typedef struct stk_means_choice {
     double plain;   /* the metric without means, as answers are chosen */
     double unruled; /* that of the likeliest classes, without means */
     double best;    /* with the best weight that was tried */
-    stk_calibration calibration; /* owned: of the head with these means; weight above 0 */
+    stk_calibration calibration; /* owned: of the head with these means; weight above 0, or zeros */
 } stk_means_choice;
 
 /*
- * Tries weights of the means on the held-out pictures, each with its own temperature and rule. The
- * best weight has to gain more than chance gives. `scale` is that of the head.
+ * Tries weights of the means on the held-out pictures, each with its own temperature and rule;
+ * `config` NULL: without. The best weight has to gain more than chance gives. `scale` is that of
+ * the head.
  */
 STK_CHECKED stk_status stk_means_trial_choose(const stk_means_trial *trial, double scale,
                                               const stk_calibrate_config *config,

@@ -71,7 +71,7 @@ static void append_pool(const stk_calibration *c, stk_json_writer *json) {
 }
 
 void stk_calibration_append(const stk_calibration *c, stk_str *out) {
-    if (!(c->temperature > 0) && c->pool == STK_POOL_MEAN) {
+    if (!(c->temperature > 0) && c->pool == STK_POOL_MEAN && !(c->means > 0)) {
         return;
     }
     stk_json_writer json = stk_json_write_to(out, 0);

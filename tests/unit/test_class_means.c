@@ -172,6 +172,20 @@ static void means_join_where_they_help(void) {
     }
 }
 
+/* Nothing is fitted to the head that the means join. */
+static void means_join_without_a_calibration(void) {
+    static const stk_metric metrics[] = {STK_METRIC_ACC1, STK_METRIC_LOGLOSS, STK_METRIC_MACRO_F1};
+    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
+        stk_means_choice choice = {0};
+        stk_means_trial t = held_out(400, 1, 2, metrics[i]);
+        REQUIRE_OK(stk_means_trial_choose(&t, 1, NULL, &choice, &error), &error);
+        CHECK(choice.weight > 0 && choice.calibration.rule.numbers == NULL);
+        CHECK_NEAR(choice.calibration.temperature, 0, 0);
+        CHECK_NEAR(choice.unruled, choice.plain, 0);
+        stk_means_trial_free(&t);
+    }
+}
+
 /* What a few pictures gain may be chance. */
 static void few_pictures_choose_nothing(void) {
     stk_means_trial t = held_out(400, 1.5, 0.4, STK_METRIC_ACC1);
@@ -282,6 +296,7 @@ static const check_test tests[] = {
     TEST(nothing_was_added),
     TEST(a_joined_head_is_the_sum),
     TEST(means_join_where_they_help),
+    TEST(means_join_without_a_calibration),
     TEST(few_pictures_choose_nothing),
     TEST(trials_fit_into_memory_and_time),
     TEST(without_memory),

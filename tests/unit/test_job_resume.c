@@ -296,6 +296,15 @@ static void class_means_leave_the_pool(void) {
     stk_calibration_free(&calibration);
 }
 
+/* Without a calibration the file says that they joined, and nothing more. */
+static void class_means_leave_answers_plain(void) {
+    stk_calibration calibration = joined_with("epochs=1 folds=2 calibrate=no");
+    CHECK_NEAR(calibration.temperature, 1, 0);
+    CHECK_INT(calibration.rule.count, 0);
+    CHECK_INT(calibration.pictures, 0);
+    stk_calibration_free(&calibration);
+}
+
 static stk_stop stop_at_once;
 
 static void stop_when_weights_are_in_place(void *user, const stk_event_checkpoint *event) {
@@ -611,6 +620,7 @@ static const check_test tests[] = {
     TEST(best_weights_of_another_fold_stay_away),
     TEST(class_means_join_again),
     TEST(class_means_leave_the_pool),
+    TEST(class_means_leave_answers_plain),
     TEST(stopped_before_a_plan_is_taken_up),
     TEST(impossible_numbers_are_refused),
     TEST(options_must_be_those_of_the_state),

@@ -276,8 +276,9 @@ static stk_status try_means(means_passes *p, stk_means_choice *choice, stk_error
     stk_status status = choose_held(p, count, err);
     STK_THEN(status, stk_means_trial_open(&p->trial, &rated, err));
     STK_THEN(status, pass(p, fold->val_samples, p->held, count, add_held, err));
-    STK_THEN(status, stk_means_trial_choose(&p->trial, stk_class_means_scale(&p->means, p->weights),
-                                            &config, choice, err));
+    STK_THEN(status,
+             stk_means_trial_choose(&p->trial, stk_class_means_scale(&p->means, p->weights),
+                                    job->recipe.train.calibrate ? &config : NULL, choice, err));
     return status;
 }
 
