@@ -499,6 +499,32 @@ static void gains_are_of_what_was_rated(void) {
 
 /* ---- lack of memory ---- */
 
+/* The parts add up to the whole: a loss exactly, and the metric on the average. */
+static void parts_are_those_of_the_whole(void) {
+    stk_error err = {0};
+    stk_judged_part parts[STK_JUDGED_PARTS];
+    const stk_calibrate_config config = {.metric = STK_METRIC_MACRO_F1, .stranger = -1};
+    stk_metrics metrics = keeping(4, 1001, STK_METRIC_MACRO_F1);
+    stk_calibration c;
+    REQUIRE_OK(stk_calibrate_parts(&metrics, &config, &c, parts, &err), &err);
+    CHECK_INT(parts[0].count, 0); /* nothing was added */
+    add_drawn(&metrics, 1001, 4, 0.5, 77);
+    REQUIRE_OK(stk_calibrate_parts(&metrics, &config, &c, parts, &err), &err);
+    double loss = 0;
+    double score = 0;
+    for (size_t p = 0; p < STK_JUDGED_PARTS; p++) {
+        CHECK_INT(parts[p].count, p == 0 ? 251 : 250);
+        loss += parts[p].loss * (double)parts[p].count / 1001;
+        score += parts[p].score / STK_JUDGED_PARTS;
+        CHECK_NEAR(parts[p].plain_score, c.plain_score, 0.1);
+    }
+    CHECK(c.loss < c.plain_loss);
+    CHECK_NEAR(loss, c.loss, 1e-12);
+    CHECK_NEAR(score, c.score, 0.02);
+    stk_calibration_free(&c);
+    stk_metrics_free(&metrics);
+}
+
 static void calibration_without_memory(void) {
     stk_metrics metrics = keeping(2, 300, STK_METRIC_MACRO_F1);
     add_rare(&metrics, 300, 0.1, 1);
@@ -548,6 +574,7 @@ static const check_test tests[] = {
     TEST(means_are_taken_over_models),
     TEST(many_small_gains_count),
     TEST(gains_are_of_what_was_rated),
+    TEST(parts_are_those_of_the_whole),
     TEST(calibration_without_memory),
 };
 

@@ -344,9 +344,6 @@ static stk_status join(means_passes *p, stk_error *err) {
         emit(job, &choice, p->trial.count);
     }
     if (status == STK_OK && choice.weight > 0) {
-        choice.calibration.means = choice.weight;
-        bool ruled = job->recipe.train.metric != STK_METRIC_LOGLOSS; /* as epochs are rated */
-        choice.calibration.means_gain = choice.best - (ruled ? choice.plain : choice.unruled);
         status = save_joined(p, choice.weight, &choice.calibration, err);
     }
     stk_calibration_free(&choice.calibration);
