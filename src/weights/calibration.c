@@ -195,7 +195,6 @@ void stk_calibration_mean_add(stk_calibration_mean *mean, const stk_calibration 
     mean->weight += weight;
     mean->with_means += calibration->means > 0 ? weight : 0;
     mean->means += weight * calibration->means;
-    mean->means_gain += weight * calibration->means_gain;
     mean->fitted += calibration->temperature > 0 ? weight : 0;
     mean->log_temperature += weight * log(stk_calibration_temperature(calibration));
     if (rule->count == 0 || rule->count != stk_label_rule_count(rule->kind, mean->classes) ||

@@ -80,7 +80,6 @@ typedef struct stk_calibration_mean {
                             logarithms of their weights */
     double with_means;   /* weight of the models whose head class means joined */
     double means;        /* weighted sum of the weights of these means */
-    double means_gain;   /* weighted sum */
     stk_label_rule rule; /* owned: numbers has room for (classes + 1) */
 } stk_calibration_mean;
 

@@ -144,6 +144,31 @@ static void votes_of_a_resumed_run(void) {
     stk_options_free(options);
 }
 
+/* Of folds of which only some took class means: what means gain, and what temperatures gain. */
+static void gains_of_all_models_count(void) {
+    stk_error err = {0};
+    stk_calibration tempered = {.temperature = 2, .plain_loss = 0.9, .loss = 0.7};
+    stk_calibration joined = {
+        .temperature = 2, .plain_loss = 0.9, .loss = 0.6, .means = 1, .means_gain = -0.4};
+    stk_job job = {.recipe = {.folds = 3}};
+    job.recipe.train.metric = STK_METRIC_LOGLOSS;
+    CHECK_NEAR(stk_job_held_out(&job, 1), 1, 0);
+    REQUIRE_OK(stk_calibration_mean_open(&job.out.validated, 2, &err), &err);
+    stk_job_add_validated(&job, &tempered);
+    stk_job_add_validated(&job, &joined);
+    stk_job_add_validated(&job, &(stk_calibration){0});
+    CHECK_NEAR(stk_job_held_out(&job, 1), 1 - (0.2 + 0.4) / 3, 1e-12);
+    stk_calibration_mean_free(&job.out.validated);
+    job.out.gain = 0;
+    job.recipe.train.metric = STK_METRIC_MAPK; /* no temperature changes it */
+    joined.means_gain = 0.25;
+    REQUIRE_OK(stk_calibration_mean_open(&job.out.validated, 2, &err), &err);
+    stk_job_add_validated(&job, &tempered);
+    stk_job_add_validated(&job, &joined);
+    CHECK_NEAR(stk_job_held_out(&job, 0.5), 0.5 + 0.25 / 2, 1e-12);
+    stk_calibration_mean_free(&job.out.validated);
+}
+
 static void keep_warning(void *user, const char *text) {
     snprintf(user, 128, "%s", text);
 }
@@ -171,6 +196,7 @@ static const check_test tests[] = {
     TEST(every_ending_is_told_truthfully),
     TEST(times_of_a_resumed_run),
     TEST(votes_of_a_resumed_run),
+    TEST(gains_of_all_models_count),
     TEST(a_validation_table_without_time_is_told),
 };
 

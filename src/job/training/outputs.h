@@ -31,7 +31,7 @@ typedef struct stk_run_outputs {
     stk_oof oof;                    /* out-of-fold predictions; empty without folds */
     stk_val_table val;              /* validation.csv: predictions of the best epochs */
     stk_calibration_mean validated; /* owned: calibrations of the validated models so far */
-    double loss_gain;               /* what each of them changes in the log loss, added up */
+    double gain;      /* what each of them changes in the best epoch's metric, added up */
     char *submission; /* owned: path of submission.csv; NULL: there are no test rows */
     bool submitted;   /* submission.csv exists */
     int models;       /* models whose average submission.csv holds; 1 for early predictions */
