@@ -144,6 +144,29 @@ static void votes_of_a_resumed_run(void) {
     stk_options_free(options);
 }
 
+/* What made the rows says how, early predictions of weights that never came to their end, too. */
+static void the_pool_is_that_of_the_rows(void) {
+    stk_options *options = NULL;
+    stk_error err = {0};
+    bool have[] = {true, true};
+    stk_dataset dataset = {.row_count = 1, .test = {.count = 2}, .task = STK_TASK_SINGLE};
+    REQUIRE_OK(stk_options_for_train(&options, &err), &err);
+    stk_job job = {.options = options, .recipe = {.folds = 1}, .dataset = &dataset};
+    job.clock = (stk_run_clock){.start_ns = stk_clock_ns(), .budget_s = NAN};
+    job.recipe.train.pool = STK_POOL_AUTO;
+    stk_job_finish_summary(&job, STK_OK);
+    CHECK_STR(job.out.summary.pool, "mean"); /* class priors */
+    job.out.early_epoch = 3;
+    job.out.ensemble.early_have = have;
+    job.out.ensemble.early_calibration.pool = STK_POOL_MAX;
+    stk_job_finish_summary(&job, STK_OK);
+    CHECK_STR(job.out.summary.pool, "max");
+    job.out.ensemble.models = 1;
+    stk_job_finish_summary(&job, STK_OK);
+    CHECK_STR(job.out.summary.pool, "mean");
+    stk_options_free(options);
+}
+
 /* Of folds of which only some took class means: what means gain, and what temperatures gain. */
 static void gains_of_all_models_count(void) {
     stk_error err = {0};
@@ -193,11 +216,9 @@ static void a_validation_table_without_time_is_told(void) {
 }
 
 static const check_test tests[] = {
-    TEST(every_ending_is_told_truthfully),
-    TEST(times_of_a_resumed_run),
-    TEST(votes_of_a_resumed_run),
-    TEST(gains_of_all_models_count),
-    TEST(a_validation_table_without_time_is_told),
+    TEST(every_ending_is_told_truthfully), TEST(times_of_a_resumed_run),
+    TEST(votes_of_a_resumed_run),          TEST(the_pool_is_that_of_the_rows),
+    TEST(gains_of_all_models_count),       TEST(a_validation_table_without_time_is_told),
 };
 
 CHECK_MAIN(tests)

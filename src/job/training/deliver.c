@@ -213,10 +213,10 @@ static void note_held_out(stk_job *job, stk_summary *s) {
     s->held_out_from = job->out.held_out_from;
 }
 
-/* How the rows of the submission were made. */
+/* How the rows of the submission were made; those of earlier processes as this one would. */
 static stk_pooling pool_of(const stk_job *job) {
-    stk_pooling pool =
-        job->out.ensemble.models > 0 ? stk_ensemble_pool(&job->out.ensemble) : stk_job_pool(job);
+    bool predicted = job->out.ensemble.models > 0 || is_early(&job->out);
+    stk_pooling pool = predicted ? stk_ensemble_pool(&job->out.ensemble) : stk_job_pool(job);
     return pool == STK_POOL_AUTO ? STK_POOL_MEAN : pool;
 }
 
