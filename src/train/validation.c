@@ -50,8 +50,7 @@ static stk_metric metric_of(const stk_trainer *t) {
 
 /* The row that a sample of the validation belongs to: one of several, or a row alone. */
 static int64_t row_of(const stk_train_config *c, size_t sample) {
-    int64_t row = c->val_data.samples[sample].row;
-    return row > 0 ? row : -(int64_t)sample - 1;
+    return stk_row_picture_of(c->val_data.samples[sample].row, sample).row;
 }
 
 stk_status stk_trainer_open_rows(stk_trainer *t, const stk_metrics_config *rated, stk_error *err) {
