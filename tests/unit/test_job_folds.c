@@ -11,7 +11,7 @@
 #include "job/saved/oof.h"
 #include "job/training/folds.h"
 
-#define N 10
+#define N 16
 
 static stk_sample samples[N];
 static size_t train[N];
@@ -65,6 +65,55 @@ static void priors_are_scored(void) {
         stk_prior_score_make(&d, &softmax, STK_METRIC_ERROR, &split, d.train.items, &score, &err),
         &err);
     CHECK(isnan(score.metric)); /* as good as the accuracy */
+}
+
+/* Counts say what a collector says of the same shares everywhere. */
+static void priors_score_as_a_collector_says(void) {
+    static const struct {
+        int classes;
+        const char *learnt, *judged;
+    } cases[] = {{3, "01110", "1102"}, {3, "0011", "2201"}, {3, "02", "11"},
+                 {2, "0001", "0110"},  {2, "0001", "000"},  {2, "11", "111"},
+                 {8, "0122", "34567"}, {8, "7", "01234567"}};
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        for (int m = 0; m < STK_METRIC_COUNT; m++) {
+            stk_metric metric = (stk_metric)m;
+            stk_metrics rated;
+            stk_split split;
+            stk_prior_score score;
+            stk_error err = {0};
+            stk_dataset d = make(cases[i].learnt, cases[i].judged, &split);
+            d.class_count = cases[i].classes;
+            d.task = d.class_count == 2 ? STK_TASK_BINARY : STK_TASK_SINGLE;
+            d.answer.most = i % 2 == 0 ? 0 : 2;
+            const stk_metrics_config config = {.task = d.task,
+                                               .outputs = d.class_count,
+                                               .capacity = N,
+                                               .metric = metric,
+                                               .k = d.answer.most};
+            float shares[N] = {0};
+            REQUIRE_OK(stk_metrics_open(&rated, &config, &err), &err);
+            for (int c = 0; c < d.class_count; c++) {
+                size_t count = 1;
+                for (size_t t = 0; t < split.train_count; t++) {
+                    count += samples[split.train[t]].label == c;
+                }
+                shares[c] = logf((float)count);
+            }
+            for (size_t v = 0; v < split.val_count; v++) {
+                (void)stk_metrics_add(&rated, shares, samples[split.val[v]].label);
+            }
+            const stk_metric_info *info = stk_metric_info_of(metric);
+            double expected =
+                info->is_loss || info->percent ? NAN : stk_metrics_value(&rated, metric);
+            REQUIRE_OK(stk_prior_score_make(&d, &softmax, metric, &split, samples, &score, &err),
+                       &err);
+            if (isnan(expected) != isnan(score.metric) || fabs(expected - score.metric) > 1e-6) {
+                CHECK_FAIL("case %zu, %s: %g, expected %g", i, info->name, score.metric, expected);
+            }
+            stk_metrics_free(&rated);
+        }
+    }
 }
 
 /* The mean of 0, 1 and 5 is 2, their deviation the root of 14/3; 0 and 5 validate. */
@@ -351,6 +400,7 @@ static void very_many_classes_are_scored(void) {
 
 static const check_test tests[] = {
     TEST(priors_are_scored),
+    TEST(priors_score_as_a_collector_says),
     TEST(means_are_scored_by_the_loss),
     TEST(who_beats_the_prior),
     TEST(a_metric_that_is_plainly_better_is_enough),
