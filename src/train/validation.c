@@ -73,13 +73,21 @@ stk_status stk_trainer_open_rows(stk_trainer *t, const stk_metrics_config *rated
     return status;
 }
 
+/* Rows that were rated; 0: pictures are, also where no row has a known answer. */
+static size_t rated_rows(const stk_trainer *t) {
+    return t->val_rows.capacity > 0 && t->val_metrics.count > 0 ? t->val_rows.pooled[0].count : 0;
+}
+
+size_t stk_trainer_val_scored(const stk_trainer *t) {
+    size_t rows = rated_rows(t);
+    return rows > 0 ? rows : t->val_metrics.count;
+}
+
 double stk_trainer_val_metric(stk_trainer *t) {
     double of_rows = t->val_rows.capacity > 0 && t->val_metrics.count > 0
                          ? stk_pooled_rows_value(&t->val_rows)
                          : NAN;
-    bool rated = t->val_rows.capacity > 0 && t->val_rows.pooled[0].count > 0;
-    return rated && t->val_metrics.count > 0 ? of_rows
-                                             : stk_metrics_value(&t->val_metrics, metric_of(t));
+    return rated_rows(t) > 0 ? of_rows : stk_metrics_value(&t->val_metrics, metric_of(t));
 }
 
 static void count_row(stk_trainer *t, size_t sample, const float *outputs, int label,

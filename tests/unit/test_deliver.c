@@ -4,6 +4,7 @@
 #include <stoker/job.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "job/training/job.h"
 
 #define EARLY (-2) /* the submission has early predictions of epoch 7 */
@@ -167,6 +168,33 @@ static void the_pool_is_that_of_the_rows(void) {
     stk_options_free(options);
 }
 
+/* Where the training pictures have rows, rows were rated. */
+static void what_was_held_out_is_counted(void) {
+    static const struct {
+        bool rows;
+        size_t scored;
+        const char *from;
+    } cases[] = {{true, 100, "validation of 100 rows"},
+                 {true, 0, "validation"}, /* an earlier process knew */
+                 {false, 1, "validation of 1 picture"}};
+    stk_options *options = NULL;
+    stk_error err = {0};
+    REQUIRE_OK(stk_options_for_train(&options, &err), &err);
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        stk_dataset dataset = {.task = STK_TASK_SINGLE, .train_has_rows = cases[i].rows};
+        stk_job job = {.options = options,
+                       .recipe = {.folds = 1},
+                       .dataset = &dataset,
+                       .tally = {.folds_done = 1, .best_metric = 0.5, .stop_reason = "epochs"},
+                       .out = {.val_scored = cases[i].scored}};
+        job.clock = (stk_run_clock){.start_ns = stk_clock_ns(), .budget_s = NAN};
+        stk_job_finish_summary(&job, STK_OK);
+        CHECK_STR(job.out.summary.held_out_from, cases[i].from);
+        CHECK_NEAR(job.out.summary.held_out, 0.5, 0);
+    }
+    stk_options_free(options);
+}
+
 /* Of folds of which only some took class means: what means gain, and what temperatures gain. */
 static void gains_of_all_models_count(void) {
     stk_error err = {0};
@@ -216,9 +244,13 @@ static void a_validation_table_without_time_is_told(void) {
 }
 
 static const check_test tests[] = {
-    TEST(every_ending_is_told_truthfully), TEST(times_of_a_resumed_run),
-    TEST(votes_of_a_resumed_run),          TEST(the_pool_is_that_of_the_rows),
-    TEST(gains_of_all_models_count),       TEST(a_validation_table_without_time_is_told),
+    TEST(every_ending_is_told_truthfully),
+    TEST(times_of_a_resumed_run),
+    TEST(votes_of_a_resumed_run),
+    TEST(the_pool_is_that_of_the_rows),
+    TEST(what_was_held_out_is_counted),
+    TEST(gains_of_all_models_count),
+    TEST(a_validation_table_without_time_is_told),
 };
 
 CHECK_MAIN(tests)

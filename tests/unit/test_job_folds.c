@@ -67,6 +67,28 @@ static void priors_are_scored(void) {
     CHECK(isnan(score.metric)); /* as good as the accuracy */
 }
 
+/* The metric is of rows, loss and accuracy are of pictures; a row of two answers has none. */
+static void priors_of_rows_are_scored(void) {
+    static const int64_t rows[] = {1, 1, 1, 2, 3, 3, 0};
+    stk_split split;
+    stk_prior_score score;
+    stk_error err = {0};
+    stk_dataset d = make("01110", "1110120", &split);
+    for (size_t i = 0; i < split.val_count; i++) {
+        samples[split.val[i]].row = rows[i];
+    }
+    for (int by_rows = 0; by_rows < 2; by_rows++) {
+        d.train_has_rows = by_rows == 1;
+        REQUIRE_OK(
+            stk_prior_score_make(&d, &softmax, STK_METRIC_MICRO_F1, &split, samples, &score, &err),
+            &err);
+        CHECK_NEAR(score.acc1, 400.0 / 7, 1e-9);
+        CHECK_INT(score.val_count, 7);
+        CHECK_INT(score.scored, by_rows == 1 ? 3 : 7);
+        CHECK_NEAR(score.metric, by_rows == 1 ? 1.0 / 3 : 4.0 / 7, 1e-9);
+    }
+}
+
 /* Counts say what a collector says of the same shares everywhere. */
 static void priors_score_as_a_collector_says(void) {
     static const struct {
@@ -165,34 +187,40 @@ static void who_beats_the_prior(void) {
     stk_prior_score prior = {
         .loss = 1, .acc1 = 50, .train_acc1 = 50, .val_count = 30, .metric = NAN};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        stk_model_score model = {cases[i].loss, cases[i].acc1, 90, NAN};
+        stk_model_score model = {cases[i].loss, cases[i].acc1, 90, NAN, 0};
         if (stk_prior_is_beaten(&prior, cases[i].metric, &model) != cases[i].beats) {
             CHECK_FAIL("case %zu", i);
         }
     }
     /* Of six validation pictures as many right, or fewer, tells nothing: training counts, too. */
     prior.val_count = 6;
-    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 50, 90, NAN}));
-    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 33, 90, NAN}));
-    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 50, 50, NAN}));
-    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 0, 60, NAN}));
-    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_LOGLOSS, &(stk_model_score){1.5, 50, 90, NAN}));
+    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 50, 90, NAN, 0}));
+    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 33, 90, NAN, 0}));
+    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 50, 50, NAN, 0}));
+    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 0, 60, NAN, 0}));
+    CHECK(
+        !stk_prior_is_beaten(&prior, STK_METRIC_LOGLOSS, &(stk_model_score){1.5, 50, 90, NAN, 0}));
     /* They speak for a model, never against it; nor do they where they are not known. */
-    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 67, 20, NAN}));
-    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 67, 0, NAN}));
-    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 50, 0, NAN}));
+    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 67, 20, NAN, 0}));
+    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 67, 0, NAN, 0}));
+    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 50, 0, NAN, 0}));
 }
 
 /* With 100 pictures the standard error is 0.05. */
 static void a_metric_that_is_plainly_better_is_enough(void) {
     const stk_prior_score prior = {
-        .loss = 1, .acc1 = 50, .train_acc1 = 50, .val_count = 100, .metric = 0.1};
+        .loss = 1, .acc1 = 50, .train_acc1 = 50, .val_count = 100, .metric = 0.1, .scored = 100};
     const stk_prior_score unknown = {
-        .loss = 1, .acc1 = 50, .train_acc1 = 50, .val_count = 100, .metric = NAN};
-    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_MACRO_F1, &(stk_model_score){9, 40, 0, 0.16}));
-    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_MACRO_F1, &(stk_model_score){9, 40, 0, 0.14}));
-    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_MACRO_F1, &(stk_model_score){9, 40, 0, NAN}));
-    CHECK(!stk_prior_is_beaten(&unknown, STK_METRIC_MACRO_F1, &(stk_model_score){9, 40, 0, 0.9}));
+        .loss = 1, .acc1 = 50, .train_acc1 = 50, .val_count = 100, .metric = NAN, .scored = 100};
+    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_MACRO_F1, &(stk_model_score){9, 40, 0, 0.16, 0}));
+    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_MACRO_F1, &(stk_model_score){9, 40, 0, 0.14, 0}));
+    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_MACRO_F1, &(stk_model_score){9, 40, 0, NAN, 0}));
+    CHECK(
+        !stk_prior_is_beaten(&unknown, STK_METRIC_MACRO_F1, &(stk_model_score){9, 40, 0, 0.9, 0}));
+    /* 25 rows have twice that error. */
+    CHECK(
+        !stk_prior_is_beaten(&prior, STK_METRIC_MACRO_F1, &(stk_model_score){9, 40, 0, 0.16, 25}));
+    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_MACRO_F1, &(stk_model_score){9, 40, 0, 0.21, 25}));
 }
 
 /* stk_oof_add() from an array. */
@@ -400,6 +428,7 @@ static void very_many_classes_are_scored(void) {
 
 static const check_test tests[] = {
     TEST(priors_are_scored),
+    TEST(priors_of_rows_are_scored),
     TEST(priors_score_as_a_collector_says),
     TEST(means_are_scored_by_the_loss),
     TEST(who_beats_the_prior),

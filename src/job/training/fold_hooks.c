@@ -269,9 +269,9 @@ static double early_seconds(const stk_running_fold *fold, const stk_train_standi
 /* Whether the best weights so far are as far as known better than class priors, which are in the
  * submission. */
 static bool beats_prior(stk_running_fold *fold) {
-    const stk_event_epoch *best = &fold->result.best;
+    const stk_train_result *r = &fold->result;
     const stk_job *job = fold->job;
-    stk_model_score model = stk_model_score_of(&job->recipe, best, best->val_loss, best->val_acc1);
+    stk_model_score model = stk_model_score_of(&job->recipe, r, r->best.val_loss, r->best.val_acc1);
     stk_error ignored = {0};
     if (fold->split.val_count == 0) { /* nothing tells; of a refit not even the end may be used */
         return !stk_recipe_is_refit(&job->recipe, job->tally.fold);

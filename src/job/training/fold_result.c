@@ -106,8 +106,7 @@ stk_status stk_fold_check_prior(stk_running_fold *fold, stk_error *err) {
         return STK_OK;
     }
     stk_status status = stk_fold_prior(fold, err);
-    stk_model_score model =
-        stk_model_score_of(&job->recipe, &r->best, r->rated_loss, r->rated_acc1);
+    stk_model_score model = stk_model_score_of(&job->recipe, r, r->rated_loss, r->rated_acc1);
     if (status == STK_OK && !stk_prior_is_beaten(&fold->prior, metric, &model)) {
         emit_below_prior(fold);
         fold->below_prior = true;
@@ -175,6 +174,9 @@ void stk_fold_take_calibration(stk_running_fold *fold) {
         return;
     }
     if (fold->split.val_count > 0) {
+        if (fold->calibration.rows > 0) { /* as an earlier process counted them, too */
+            job->out.val_scored = fold->calibration.rows;
+        }
         stk_job_add_validated(job, &fold->calibration);
         stk_job_emit_calibration(job, &fold->calibration);
     }
@@ -195,7 +197,7 @@ void stk_fold_add_result(stk_running_fold *fold, bool failed) {
             tally->best_metric =
                 n > 0 ? (tally->best_metric * n + r->best_metric) / (n + 1) : r->best_metric;
             tally->epochs_validated = r->epochs_done;
-            job->out.val_images = r->best_images > 0 ? r->best_images : job->out.val_images;
+            job->out.val_scored = r->best_scored > 0 ? r->best_scored : job->out.val_scored;
         }
         bool saved = !tally->weights_lost || stk_path_is_file(stk_fold_weights(fold));
         tally->folds_done += failed || !saved ? 0 : 1;

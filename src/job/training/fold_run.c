@@ -376,7 +376,7 @@ stk_status stk_job_run_fold(stk_job *job, stk_error *err) {
                                        &fold.val_samples, err);
     fold.pace.val_images = fold.split.val_count;
     if (fold.split.val_count > 0) {
-        job->out.val_images = fold.split.val_count;
+        job->out.val_scored = job->dataset->train_has_rows ? 0 : fold.split.val_count;
     }
     STK_THEN(status, make_paths(&fold, err));
     STK_THEN(status, begin_validation(&fold, err));

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "metrics/metrics.h"
+#include "metrics/pooling.h"
 #include "train/plain_loss.h"
 
 /* What the metric must be better by, in units of the standard error of a share of 0.5. */
@@ -103,6 +104,10 @@ static int falling(const void *a, const void *b) {
 static stk_status rate_shares(const same_shares *s, stk_metric metric, int k, double *value,
                               stk_error *err) {
     size_t right = s->seen[s->most];
+    *value = NAN;
+    if (s->scored == 0) { /* no row has a known answer */
+        return STK_OK;
+    }
     switch (metric) {
     case STK_METRIC_MACRO_F1:
         *value = macro_f1_of_shares(s);
@@ -135,7 +140,7 @@ static stk_status rate_shares(const same_shares *s, stk_metric metric, int k, do
         break;
     }
     default:
-        *value = NAN;
+        break;
     }
     return STK_OK;
 }
@@ -165,10 +170,38 @@ static stk_status score_means(const stk_dataset *dataset, const stk_loss *loss, 
                                .acc1 = NAN,
                                .train_acc1 = NAN,
                                .val_count = split->val_count,
-                               .metric = score_of_same_answers(metric)};
+                               .metric = score_of_same_answers(metric),
+                               .scored = split->val_count};
     stk_mem_free(means);
     stk_mem_free(row);
     return ok ? STK_OK : STK_FAIL_MEMORY(err, "the means of the labels");
+}
+
+/* Counts rows instead of pictures, each with the answer that all of its pictures have; a row whose
+ * pictures differ has none. `seen` is zeros. */
+static stk_status count_rows(const stk_split *split, const stk_sample *val_samples, size_t *seen,
+                             size_t *scored, stk_error *err) {
+    stk_row_picture *rows = stk_mem_raw(split->val_count, sizeof *rows);
+    if (rows == NULL) {
+        return STK_FAIL_MEMORY(err, "the class priors");
+    }
+    for (size_t i = 0; i < split->val_count; i++) {
+        size_t sample = split->val != NULL ? split->val[i] : i;
+        rows[i] = stk_row_picture_of(val_samples[sample].row, sample);
+    }
+    stk_rows_sort(rows, split->val_count);
+    for (size_t first = 0, end; first < split->val_count; first = end) {
+        int label = val_samples[rows[first].place].label;
+        bool known = true;
+        end = stk_rows_end(rows, split->val_count, first);
+        for (size_t i = first; i < end; i++) {
+            known = known && val_samples[rows[i].place].label == label;
+        }
+        seen[label] += known;
+        *scored += known;
+    }
+    stk_mem_free(rows);
+    return STK_OK;
 }
 
 stk_status stk_prior_score_make(const stk_dataset *dataset, const stk_loss *loss, stk_metric metric,
@@ -202,9 +235,16 @@ stk_status stk_prior_score_make(const stk_dataset *dataset, const stk_loss *loss
                           .train_acc1 = 100.0 * (double)counts[most] / (double)split->train_count,
                           .val_count = split->val_count,
                           .metric = NAN};
+    stk_status status = STK_OK;
+    score->scored = split->val_count;
+    if (dataset->train_has_rows) {
+        memset(seen, 0, classes * sizeof *seen);
+        score->scored = 0;
+        status = count_rows(split, val_samples, seen, &score->scored, err);
+    }
     const same_shares shares = {dataset->class_count, counts, split->train_count, most, seen,
-                                split->val_count};
-    stk_status status = rate_shares(&shares, metric, dataset->answer.most, &score->metric, err);
+                                score->scored};
+    STK_THEN(status, rate_shares(&shares, metric, dataset->answer.most, &score->metric, err));
     stk_mem_free(counts);
     return status;
 }
@@ -222,14 +262,17 @@ bool stk_prior_is_beaten(const stk_prior_score *prior, stk_metric metric,
         right_more = told_accuracy(prior, model->acc1, model->train_acc1) >
                      told_accuracy(prior, prior->acc1, prior->train_acc1);
     }
-    double noise = PLAINLY_BETTER * sqrt(0.25 / (double)prior->val_count);
+    double scored = (double)(model->scored > 0 ? model->scored : prior->scored);
+    double noise = PLAINLY_BETTER * sqrt(0.25 / scored);
     bool plainly_better = model->metric > prior->metric + noise;
     return model->loss < prior->loss || plainly_better ||
            (metric != STK_METRIC_LOGLOSS && right_more);
 }
 
-stk_model_score stk_model_score_of(const stk_recipe *recipe, const stk_event_epoch *best,
+stk_model_score stk_model_score_of(const stk_recipe *recipe, const stk_train_result *result,
                                    double loss, double acc1) {
     bool as_they_are = recipe->sampling == STK_SAMPLING_NATURAL;
-    return (stk_model_score){loss, acc1, as_they_are ? best->train_acc1 : 0, best->val_metric};
+    const stk_event_epoch *best = &result->best;
+    return (stk_model_score){loss, acc1, as_they_are ? best->train_acc1 : 0, best->val_metric,
+                             result->best_scored};
 }
