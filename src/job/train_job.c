@@ -361,7 +361,9 @@ static stk_status run_job(stk_job *job, stk_event_buffer *buffer, stk_error *err
         stk_event_buffer_emit_warnings(buffer, &job->events);
         return stk_run_clock_failed(&job->clock, status, err);
     }
-    job->out.val_images = val; /* an earlier process may have validated with them */
+    job->out.val_scored = job->dataset->train_has_rows
+                              ? 0
+                              : val; /* an earlier process may have validated with them */
     status = begin(job, buffer, train, val, err);
     STK_THEN(status, open_monitor(job, err));
     STK_THEN(status, choose_rest(job, &train, &val, err));

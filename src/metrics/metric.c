@@ -92,6 +92,14 @@ const stk_metric_info *stk_metric_info_of(stk_metric metric) {
     return &infos[metric];
 }
 
+stk_metric stk_metric_named(const char *name) {
+    int m = 0;
+    while (name != NULL && m < STK_METRIC_COUNT && !stk_str_equal(name, infos[m].name)) {
+        m++;
+    }
+    return name != NULL ? (stk_metric)m : STK_METRIC_AUTO;
+}
+
 bool stk_metric_is_loss(stk_metric metric) {
     return infos[metric].is_loss;
 }
@@ -128,12 +136,9 @@ stk_status stk_metric_check(stk_metric metric, stk_task task, stk_error *err) {
 }
 
 const char *stk_metric_column(const char *name) {
-    const char *column = NULL;
-    for (int m = 0; name != NULL && m < STK_METRIC_COUNT; m++) {
-        bool fixed = m == STK_METRIC_ACC1 || m == STK_METRIC_ACC5 || m == STK_METRIC_LOGLOSS;
-        column = !fixed && stk_str_equal(name, infos[m].name) ? infos[m].name : column;
-    }
-    return column;
+    stk_metric m = stk_metric_named(name);
+    bool fixed = m == STK_METRIC_ACC1 || m == STK_METRIC_ACC5 || m == STK_METRIC_LOGLOSS;
+    return m == STK_METRIC_AUTO || fixed ? NULL : infos[m].name;
 }
 
 bool stk_metric_has_rule(stk_metric metric, stk_task task) {

@@ -54,6 +54,9 @@ typedef struct stk_metric_info {
 
 const stk_metric_info *stk_metric_info_of(stk_metric metric);
 
+/* The metric of that name; AUTO for another name, or NULL. */
+stk_metric stk_metric_named(const char *name);
+
 /* True for figures that are better when smaller. */
 bool stk_metric_is_loss(stk_metric metric);
 

@@ -14,8 +14,6 @@
 /* Rows of outputs take so much at most. */
 #define MOST_BYTES ((size_t)1 << 30)
 
-#define USUAL_K 5
-
 /* ---- memory ---- */
 
 static bool has_classes(const stk_metrics *m) {
@@ -59,7 +57,7 @@ stk_status stk_metrics_open(stk_metrics *m, const stk_metrics_config *config, st
     *m = (stk_metrics){.task = config->task == STK_TASK_AUTO ? STK_TASK_SINGLE : config->task,
                        .metric = config->metric,
                        .outputs = config->outputs,
-                       .k = config->k > 0 ? config->k : USUAL_K,
+                       .k = config->k > 0 ? config->k : STK_METRICS_USUAL_K,
                        .capacity = config->capacity,
                        .every = 1};
     bool good = has_classes(m)                   ? open_classes(m)

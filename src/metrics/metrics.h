@@ -16,12 +16,15 @@
 #include "metrics/formulas.h"
 #include "metrics/metric.h"
 
+/* Answers that MAP@k counts where nothing says otherwise. */
+#define STK_METRICS_USUAL_K 5
+
 typedef struct stk_metrics_config {
     stk_task task;     /* STK_TASK_AUTO means single */
     int outputs;       /* per sample: classes, labels or targets */
     size_t capacity;   /* samples */
     stk_metric metric; /* the one that will be asked for besides accuracy and the loss */
-    int k;             /* answers that MAP@k counts; 0: 5 */
+    int k;             /* answers that MAP@k counts; 0: the usual ones */
 } stk_metrics_config;
 
 typedef struct stk_metrics {

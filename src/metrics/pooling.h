@@ -9,6 +9,7 @@
 #define STK_METRICS_POOLING_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "metrics/task.h"
 
@@ -26,6 +27,24 @@ typedef enum stk_pooling {
 
 /* "mean"; for files. */
 const char *stk_pooling_name(stk_pooling pool);
+
+/* ---- which pictures are of one row ---- */
+
+typedef struct stk_row_picture {
+    int64_t row;  /* pictures with the same one are pooled */
+    size_t place; /* in the caller's lists */
+} stk_row_picture;
+
+/* `row` says which of several pictures it is; 0: the picture in this place is a row alone. */
+stk_row_picture stk_row_picture_of(int64_t row, size_t place);
+
+/* Puts the pictures of a row beside each other, in the order of their places. */
+void stk_rows_sort(stk_row_picture *pictures, size_t count);
+
+/* Where the row ends whose pictures begin at `first`. */
+size_t stk_rows_end(const stk_row_picture *pictures, size_t count, size_t first);
+
+/* ---- their values ---- */
 
 /* Takes the next picture of a row, of which `before` pictures were taken. */
 void stk_pooling_add(stk_pooling pool, const double *values, size_t count, size_t before,

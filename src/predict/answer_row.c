@@ -56,17 +56,19 @@ static bool sums_to_one(const stk_answer_row *row) {
            kind == STK_ANSWER_POSITIVE || kind == STK_ANSWER_RANKED;
 }
 
-/* The values of a row from its pictures that a model has read; from all where none was read. */
+/* The values of a row from its pictures that a model has read, early ones where none was; from all
+ * where both have none. */
 static void pool(stk_answer_row *row, size_t first, size_t count) {
     const stk_answers *a = row->answers;
     const stk_ensemble *e = a->ensemble;
-    size_t known = 0;
+    stk_row_source best = STK_ROW_PRIORS;
     size_t taken = 0;
     for (size_t i = first; i < first + count; i++) {
-        known += e->weights[i] > 0;
+        stk_row_source source = stk_ensemble_source(e, i);
+        best = source > best ? source : best;
     }
     for (size_t i = first; i < first + count; i++) {
-        if (known == 0 || e->weights[i] > 0) {
+        if (stk_ensemble_source(e, i) == best) {
             stk_ensemble_row(e, i, row->pooled);
             stk_pooling_add(a->pool, row->pooled, e->classes, taken++, row->values);
         }
@@ -77,11 +79,7 @@ static void pool(stk_answer_row *row, size_t first, size_t count) {
 void stk_answer_row_take(stk_answer_row *row, size_t first, size_t count) {
     const stk_answers *a = row->answers;
     size_t classes = (size_t)a->class_count;
-    if (count == 1) {
-        stk_ensemble_row(a->ensemble, first, row->values);
-    } else {
-        pool(row, first, count);
-    }
+    pool(row, first, count);
     row->sound = true;
     row->sum = 0;
     for (size_t k = 0; k < classes; k++) {

@@ -104,12 +104,18 @@ stk_status stk_ensemble_set_early(stk_ensemble *ensemble, stk_predictions *probs
     return STK_OK;
 }
 
+stk_row_source stk_ensemble_source(const stk_ensemble *ensemble, size_t row) {
+    bool early = ensemble->early_have != NULL && ensemble->early_have[row];
+    return ensemble->weights[row] > 0 ? STK_ROW_MEMBERS : early ? STK_ROW_EARLY : STK_ROW_PRIORS;
+}
+
 void stk_ensemble_row(const stk_ensemble *ensemble, size_t row, double *probs) {
     double weight = ensemble->weights[row];
-    bool early = ensemble->early_have != NULL && ensemble->early_have[row];
-    const double *from = weight > 0 ? stk_predictions_row(&ensemble->sum, row, probs)
-                         : early    ? stk_predictions_row(&ensemble->early, row, probs)
-                                    : ensemble->priors;
+    stk_row_source source = stk_ensemble_source(ensemble, row);
+    const double *from = source == STK_ROW_MEMBERS ? stk_predictions_row(&ensemble->sum, row, probs)
+                         : source == STK_ROW_EARLY
+                             ? stk_predictions_row(&ensemble->early, row, probs)
+                             : ensemble->priors;
     for (size_t c = 0; c < ensemble->classes; c++) {
         probs[c] = weight > 0 ? from[c] / weight : from[c];
     }

@@ -48,6 +48,11 @@ STK_CHECKED stk_status stk_ensemble_set_early(stk_ensemble *ensemble, stk_predic
                                               bool *have, const stk_calibration *calibration,
                                               stk_error *err);
 
+/* Whose values a row has, the better ones last. */
+typedef enum stk_row_source { STK_ROW_PRIORS, STK_ROW_EARLY, STK_ROW_MEMBERS } stk_row_source;
+
+stk_row_source stk_ensemble_source(const stk_ensemble *ensemble, size_t row);
+
 /* Computes the averages of a row as they stand into `probs` (classes). */
 void stk_ensemble_row(const stk_ensemble *ensemble, size_t row, double *probs);
 

@@ -4,8 +4,9 @@
 #include <math.h>
 
 /*
- * One standard error of a share of so many pictures, in the metric's unit: two validations whose
- * metrics differ by less cannot be told apart by them. 0 for losses, which have their own noise.
+ * One standard error of a share of so many pictures or rows, in the metric's unit: two validations
+ * whose metrics differ by less cannot be told apart by them. 0 for losses, which have their own
+ * noise.
  */
 static double noise_of(stk_metric metric, const stk_event_epoch *best, size_t count) {
     double share = best->val_acc1 / 100;
@@ -34,7 +35,7 @@ static bool is_better(const stk_trainer *t, const stk_event_epoch *epoch) {
     }
     double gain = gain_of(t, epoch->val_metric);
     bool later = o->schedule != STK_SCHEDULE_CONSTANT && !isnan(gain);
-    bool equal = !(gain < -noise_of((stk_metric)o->metric, &r->best, t->val_metrics.count));
+    bool equal = !(gain < -noise_of((stk_metric)o->metric, &r->best, stk_trainer_val_scored(t)));
     return gain > 0 || (equal && (later || !(epoch->val_loss >= r->best.val_loss)));
 }
 

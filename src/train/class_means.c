@@ -15,8 +15,8 @@
  * same pictures with and without means differ by less than others would. */
 #define LEAST_GAIN 0.2
 
-/* Weights that are tried. */
-static const double weights_tried[] = {0.25, 0.5, 1, 2, 4, 8, 16};
+/* Weights that are tried; the first is the plain head. */
+static const double weights_tried[] = {0, 0.25, 0.5, 1, 2, 4, 8, 16};
 
 /* ---- directions ---- */
 
@@ -148,63 +148,184 @@ void stk_means_trial_add(stk_means_trial *t, const stk_class_means *m, int label
     t->count++;
 }
 
-/* Collects all held-out pictures with a head that takes `factor` times the means, and calibrates
- * it. *value is the metric, as answers will be chosen. */
-static stk_status rate(const stk_means_trial *t, double factor, const stk_calibrate_config *config,
-                       stk_metrics *metrics, float *row, stk_calibration *calibration,
-                       double *value, stk_error *err) {
+/* A head with a weight of the means, on the held-out pictures. */
+typedef struct tried_weight {
+    double value;                            /* the metric, as answers will be chosen */
+    stk_judged_part parts[STK_JUDGED_PARTS]; /* `score` is that value of the part's pictures */
+    stk_calibration calibration;             /* owned */
+} tried_weight;
+
+/* One choice of a weight while it is made. */
+typedef struct choosing {
+    const stk_means_trial *trial;
+    const stk_calibrate_config *config; /* NULL: nothing is calibrated */
+    double scale;
+    bool fitted;         /* the value depends on the calibration */
+    stk_metrics metrics; /* owned */
+    float *row;          /* (classes), owned: scratch */
+    tried_weight tried[STK_COUNT(weights_tried)];
+} choosing;
+
+static stk_metric metric_of(const choosing *c) {
+    return c->trial->rated.metric;
+}
+
+/* Collects the pictures of a part, STK_JUDGED_PARTS: all, with a weight of the means. */
+static void collect(choosing *c, double weight, size_t part) {
+    const stk_means_trial *t = c->trial;
     size_t classes = (size_t)t->rated.outputs;
-    stk_metrics_reset(metrics);
-    for (size_t i = 0; i < t->count; i++) {
-        for (size_t c = 0; c < classes; c++) {
-            row[c] = (float)(t->plain[i * classes + c] + factor * t->near[i * classes + c]);
+    double factor = weight * c->scale;
+    bool all = part == STK_JUDGED_PARTS;
+    stk_metrics_reset(&c->metrics);
+    for (size_t i = all ? 0 : part; i < t->count; i += all ? 1 : STK_JUDGED_PARTS) {
+        for (size_t k = 0; k < classes; k++) {
+            size_t at = i * classes + k;
+            c->row[k] = (float)(t->plain[at] + factor * t->near[at]);
         }
-        (void)stk_metrics_add(metrics, row, t->labels[i]);
+        (void)stk_metrics_add(&c->metrics, c->row, t->labels[i]);
     }
-    stk_status status = stk_calibrate(metrics, config, calibration, err);
-    bool ruled = calibration->rule.count > 0;
-    *value = stk_metrics_value(metrics, t->rated.metric);
-    *value = t->rated.metric == STK_METRIC_LOGLOSS ? calibration->loss
-             : ruled                               ? fmax(*value, calibration->score)
-                                                   : *value;
+}
+
+/* Rates plain answers. */
+static void rate_plainly(choosing *c, double weight, tried_weight *w) {
+    for (size_t p = 0; p < STK_JUDGED_PARTS; p++) {
+        collect(c, weight, p);
+        w->parts[p].count = c->metrics.count;
+        w->parts[p].score = stk_metrics_value(&c->metrics, metric_of(c));
+    }
+    collect(c, weight, STK_JUDGED_PARTS);
+    w->value = stk_metrics_value(&c->metrics, metric_of(c));
+}
+
+/* Rates answers that follow a temperature and a rule which have not seen their pictures. */
+static stk_status rate_fitted(choosing *c, double weight, tried_weight *w, stk_error *err) {
+    stk_calibration *fit = &w->calibration;
+    collect(c, weight, STK_JUDGED_PARTS);
+    stk_status status = stk_calibrate_parts(&c->metrics, c->config, fit, w->parts, err);
+    bool loss = metric_of(c) == STK_METRIC_LOGLOSS;
+    bool ruled = fit->score > fit->plain_score;
+    w->value = stk_metrics_value(&c->metrics, metric_of(c));
+    w->value = loss ? fit->loss : ruled ? fmax(w->value, fit->score) : w->value;
+    for (size_t p = 0; p < STK_JUDGED_PARTS; p++) {
+        stk_judged_part *part = &w->parts[p];
+        part->score = loss ? part->loss : ruled ? part->score : part->plain_score;
+    }
+    c->fitted = loss || fit->rule.count > 0;
+    return status;
+}
+
+/* Rates all weights. Where the value does not depend on a calibration only the plain head gets one
+ * here: fits take longer than all else. */
+static stk_status rate_all(choosing *c, stk_error *err) {
+    stk_status status = STK_OK;
+    c->fitted = c->config != NULL;
+    for (size_t i = 0; i < STK_COUNT(weights_tried) && status == STK_OK; i++) {
+        if (c->fitted) {
+            status = rate_fitted(c, weights_tried[i], &c->tried[i], err);
+        }
+        if (!c->fitted) {
+            rate_plainly(c, weights_tried[i], &c->tried[i]);
+        }
+    }
+    return status;
+}
+
+/* How much more all pictures but those of a part have with a weight than without. */
+static double gain_without(const choosing *c, size_t i, size_t part, double *count) {
+    const tried_weight *plain = &c->tried[0];
+    double gain = 0;
+    *count = 0;
+    for (size_t p = 0; p < STK_JUDGED_PARTS; p++) {
+        double n = (double)plain->parts[p].count;
+        if (p != part && n > 0) {
+            gain += n * (c->tried[i].parts[p].score - plain->parts[p].score);
+            *count += n;
+        }
+    }
+    return *count > 0 ? gain / *count : 0;
+}
+
+/* The weight that gains most, and more than chance gives: for all pictures, or for those of all
+ * parts but one. */
+static size_t best_without(const choosing *c, size_t part) {
+    const stk_metric_info *info = stk_metric_info_of(metric_of(c));
+    bool all = part == STK_JUDGED_PARTS;
+    double most = LEAST_GAIN * (info->percent ? 100 : 1);
+    size_t best = 0;
+    for (size_t i = 1; i < STK_COUNT(weights_tried); i++) {
+        double count = (double)c->trial->count;
+        double gain =
+            all ? c->tried[i].value - c->tried[0].value : gain_without(c, i, part, &count);
+        double told = sqrt(count) * (info->is_loss ? -gain : gain);
+        if (told > most) {
+            most = told;
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* What the pictures of each part gain by the weight that is best for the others: so many weights
+ * are tried that the best value of the same pictures is partly chance. */
+static double judge(const choosing *c) {
+    double gain = 0;
+    double count = 0;
+    for (size_t p = 0; p < STK_JUDGED_PARTS; p++) {
+        double n = (double)c->tried[0].parts[p].count;
+        size_t i = best_without(c, p);
+        gain += n > 0 ? n * (c->tried[i].parts[p].score - c->tried[0].parts[p].score) : 0;
+        count += n;
+    }
+    return count > 0 ? gain / count : 0;
+}
+
+/* Makes the choice, once all weights were rated. */
+static stk_status take(choosing *c, stk_means_choice *choice, stk_error *err) {
+    const tried_weight *plain = &c->tried[0];
+    bool is_loss = stk_metric_is_loss(metric_of(c));
+    size_t best = best_without(c, STK_JUDGED_PARTS);
+    double gain = best > 0 ? judge(c) : 0;
+    stk_status status = STK_OK;
+    choice->plain = plain->value;
+    choice->best = plain->value + gain;
+    for (size_t i = 1; i < STK_COUNT(weights_tried) && best == 0; i++) {
+        double value = c->tried[i].value;
+        bool better = i == 1 || (is_loss ? value < choice->best : value > choice->best);
+        choice->best = better ? value : choice->best;
+    }
+    if (!(is_loss ? gain < 0 : gain > 0)) {
+        return STK_OK;
+    }
+    if (c->config != NULL && !c->fitted) {
+        collect(c, weights_tried[best], STK_JUDGED_PARTS);
+        status = stk_calibrate(&c->metrics, c->config, &c->tried[best].calibration, err);
+    }
+    choice->weight = weights_tried[best];
+    choice->calibration = c->tried[best].calibration;
+    choice->calibration.means = choice->weight;
+    /* Epochs are rated at temperature 1. */
+    bool tempered = metric_of(c) == STK_METRIC_LOGLOSS && c->config != NULL;
+    choice->calibration.means_gain =
+        choice->best - (tempered ? plain->calibration.plain_loss : plain->value);
+    c->tried[best].calibration = (stk_calibration){0};
     return status;
 }
 
 stk_status stk_means_trial_choose(const stk_means_trial *t, double scale,
                                   const stk_calibrate_config *config, stk_means_choice *choice,
                                   stk_error *err) {
-    const stk_metric_info *info = stk_metric_info_of(t->rated.metric);
-    double sign = info->is_loss ? -1 : 1;
-    double least = LEAST_GAIN * (info->percent ? 100 : 1) / sqrt((double)t->count);
-    stk_metrics metrics = {0};
-    stk_calibration tried = {0};
-    float *row = stk_mem_raw((size_t)t->rated.outputs, sizeof *row);
-    *choice = (stk_means_choice){.plain = NAN, .unruled = NAN, .best = NAN};
-    stk_status status = row != NULL ? STK_OK : STK_FAIL_MEMORY(err, "held-out pictures");
-    STK_THEN(status, stk_metrics_open(&metrics, &t->rated, err));
-    STK_THEN(status, stk_metrics_keep_logits(&metrics, err));
-    STK_THEN(status, rate(t, 0, config, &metrics, row, &tried, &choice->plain, err));
-    choice->unruled = t->rated.metric == STK_METRIC_LOGLOSS
-                          ? tried.plain_loss
-                          : stk_metrics_value(&metrics, t->rated.metric);
-    double best = choice->plain + sign * least;
-    for (size_t i = 0; i < STK_COUNT(weights_tried) && status == STK_OK; i++) {
-        double value = NAN;
-        stk_calibration_free(&tried);
-        status = rate(t, weights_tried[i] * scale, config, &metrics, row, &tried, &value, err);
-        if (status == STK_OK && sign * (value - best) > 0) {
-            stk_calibration_free(&choice->calibration);
-            choice->calibration = tried;
-            tried = (stk_calibration){0};
-            choice->weight = weights_tried[i];
-            best = value;
-        }
-        choice->best = isnan(choice->best) ? value
-                       : info->is_loss     ? fmin(choice->best, value)
-                                           : fmax(choice->best, value);
+    choosing c = {.trial = t, .config = config, .scale = scale};
+    *choice = (stk_means_choice){.plain = NAN, .best = NAN};
+    c.row = stk_mem_raw((size_t)t->rated.outputs, sizeof *c.row);
+    stk_status status = c.row != NULL ? STK_OK : STK_FAIL_MEMORY(err, "held-out pictures");
+    STK_THEN(status, stk_metrics_open(&c.metrics, &t->rated, err));
+    STK_THEN(status, stk_metrics_keep_logits(&c.metrics, err));
+    STK_THEN(status, rate_all(&c, err));
+    STK_THEN(status, take(&c, choice, err));
+    for (size_t i = 0; i < STK_COUNT(weights_tried); i++) {
+        stk_calibration_free(&c.tried[i].calibration);
     }
-    stk_calibration_free(&tried);
-    stk_metrics_free(&metrics);
-    stk_mem_free(row);
+    stk_metrics_free(&c.metrics);
+    stk_mem_free(c.row);
     return status;
 }

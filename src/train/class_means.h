@@ -71,16 +71,18 @@ void stk_means_trial_add(stk_means_trial *trial, const stk_class_means *means, i
 
 /* What a trial came to; freed with stk_calibration_free(&choice.calibration). */
 typedef struct stk_means_choice {
-    double weight;  /* of the means, as a part of the head's own length; 0: they do not help */
-    double plain;   /* the metric without means, as answers are chosen */
-    double unruled; /* that of the likeliest classes, without means */
-    double best;    /* with the best weight that was tried */
-    stk_calibration calibration; /* owned: of the head with these means; weight above 0 */
+    double weight; /* of the means, as a part of the head's own length; 0: they do not help */
+    double plain;  /* the metric without means, as answers are chosen */
+    double best;   /* with means, on pictures that have not chosen their weight; if no weight gains
+                      enough, with the best one that was tried */
+    stk_calibration calibration; /* owned: of the head with these means; zeros at weight 0 */
 } stk_means_choice;
 
 /*
- * Tries weights of the means on the held-out pictures, each with its own temperature and rule. The
- * best weight has to gain more than chance gives. `scale` is that of the head.
+ * Tries weights of the means on the held-out pictures, each with its own temperature and rule;
+ * `config` NULL: without. The best weight has to gain more than chance gives, and the means have to
+ * help each quarter's pictures with the weight that is best for the others. What they gain so is
+ * calibration.means_gain. `scale` is that of the head.
  */
 STK_CHECKED stk_status stk_means_trial_choose(const stk_means_trial *trial, double scale,
                                               const stk_calibrate_config *config,

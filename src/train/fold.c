@@ -295,7 +295,7 @@ static stk_status end_epoch(stk_trainer *t, stk_error *err) {
         t->result->best_small = t->small;
         t->result->best = epoch;
         t->result->best_metric = metric;
-        t->result->best_images = t->val_metrics.count;
+        t->result->best_scored = stk_trainer_val_scored(t);
     }
     t->result->epochs_done += !t->epoch_counted;
     stk_events_epoch(c->events, &epoch);

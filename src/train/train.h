@@ -227,7 +227,8 @@ typedef struct stk_train_result {
     bool best_small; /* the best weights were validated with the small pictures */
     stk_event_epoch best;
     double best_metric; /* of the best epoch, by options->metric; NaN without validation */
-    size_t best_images; /* that its validation has seen; 0: an earlier process validated it */
+    size_t best_scored; /* pictures, or rows of pictures, that this metric is of; 0: an earlier
+                           process validated it */
     /* Loss and accuracy (percent) to rate the best weights by. They are those of the best epoch. If
      * its validation ran out of time, they are those of the best epoch before, changed by what the
      * same images differ: a few images alone may be hard ones. */

@@ -160,6 +160,9 @@ double stk_trainer_val_loss(const stk_trainer *t);
 /* Percent of the epoch's training samples that were right; NaN where the task has no right. */
 double stk_trainer_train_acc1(const stk_trainer *t);
 
+/* What the metric of the last validation is of: pictures, or rows of pictures. */
+size_t stk_trainer_val_scored(const stk_trainer *t);
+
 /* The metric of the validation: of rows where the submission has rows of several pictures. */
 double stk_trainer_val_metric(stk_trainer *t);
 

@@ -50,8 +50,7 @@ static stk_metric metric_of(const stk_trainer *t) {
 
 /* The row that a sample of the validation belongs to: one of several, or a row alone. */
 static int64_t row_of(const stk_train_config *c, size_t sample) {
-    int64_t row = c->val_data.samples[sample].row;
-    return row > 0 ? row : -(int64_t)sample - 1;
+    return stk_row_picture_of(c->val_data.samples[sample].row, sample).row;
 }
 
 stk_status stk_trainer_open_rows(stk_trainer *t, const stk_metrics_config *rated, stk_error *err) {
@@ -74,13 +73,21 @@ stk_status stk_trainer_open_rows(stk_trainer *t, const stk_metrics_config *rated
     return status;
 }
 
+/* Rows that were rated; 0: pictures are, also where no row has a known answer. */
+static size_t rated_rows(const stk_trainer *t) {
+    return t->val_rows.capacity > 0 && t->val_metrics.count > 0 ? t->val_rows.pooled[0].count : 0;
+}
+
+size_t stk_trainer_val_scored(const stk_trainer *t) {
+    size_t rows = rated_rows(t);
+    return rows > 0 ? rows : t->val_metrics.count;
+}
+
 double stk_trainer_val_metric(stk_trainer *t) {
     double of_rows = t->val_rows.capacity > 0 && t->val_metrics.count > 0
                          ? stk_pooled_rows_value(&t->val_rows)
                          : NAN;
-    bool rated = t->val_rows.capacity > 0 && t->val_rows.pooled[0].count > 0;
-    return rated && t->val_metrics.count > 0 ? of_rows
-                                             : stk_metrics_value(&t->val_metrics, metric_of(t));
+    return rated_rows(t) > 0 ? of_rows : stk_metrics_value(&t->val_metrics, metric_of(t));
 }
 
 static void count_row(stk_trainer *t, size_t sample, const float *outputs, int label,
@@ -253,7 +260,6 @@ static stk_status fit_calibration(stk_trainer *t, stk_error *err) {
     const stk_calibrate_config how = {
         .metric = metric_of(t), .stranger = c->stranger, .exclusive = c->exclusive};
     stk_status status = stk_calibrate(&t->val_metrics, &how, &t->fitted, err);
-    t->fitted.pool = c->pool == STK_POOL_AUTO ? STK_POOL_MEAN : c->pool;
     if (status == STK_OK && t->val_rows.capacity > 0) {
         status = stk_pooled_rows_fit(&t->val_rows, &how, &t->fitted, err);
     }

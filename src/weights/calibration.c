@@ -34,14 +34,19 @@ double stk_calibration_round(double value) {
     return round(value * DECIMALS) / DECIMALS;
 }
 
-/* Whether rules gain enough, as a sum over pictures. */
-static bool is_enough(double gain, double pictures) {
-    return gain > LEAST_GAIN * sqrt(pictures);
+/* Whether rules gain enough, as a sum over pictures, or over rows of pictures. */
+static bool is_enough(double gain, double scored) {
+    return gain > LEAST_GAIN * sqrt(scored);
+}
+
+/* What both scores are of. */
+static double scored_of(const stk_calibration *c) {
+    return (double)(c->rows > 0 ? c->rows : c->pictures);
 }
 
 bool stk_calibration_is_ruled(const stk_calibration *c) {
-    double pictures = (double)c->pictures;
-    return c->rule.count > 0 && is_enough(pictures * (c->score - c->plain_score), pictures);
+    double scored = scored_of(c);
+    return c->rule.count > 0 && is_enough(scored * (c->score - c->plain_score), scored);
 }
 
 /* ---- text ---- */
@@ -66,7 +71,7 @@ static void append_pool(const stk_calibration *c, stk_json_writer *json) {
 }
 
 void stk_calibration_append(const stk_calibration *c, stk_str *out) {
-    if (!(c->temperature > 0) && c->pool == STK_POOL_MEAN) {
+    if (!(c->temperature > 0) && c->pool == STK_POOL_MEAN && !(c->means > 0)) {
         return;
     }
     stk_json_writer json = stk_json_write_to(out, 0);
@@ -190,7 +195,6 @@ void stk_calibration_mean_add(stk_calibration_mean *mean, const stk_calibration 
     mean->weight += weight;
     mean->with_means += calibration->means > 0 ? weight : 0;
     mean->means += weight * calibration->means;
-    mean->means_gain += weight * calibration->means_gain;
     mean->fitted += calibration->temperature > 0 ? weight : 0;
     mean->log_temperature += weight * log(stk_calibration_temperature(calibration));
     if (rule->count == 0 || rule->count != stk_label_rule_count(rule->kind, mean->classes) ||
@@ -201,7 +205,7 @@ void stk_calibration_mean_add(stk_calibration_mean *mean, const stk_calibration 
     mean->rule.count = rule->count;
     mean->ruled += weight;
     if (isfinite(calibration->score) && isfinite(calibration->plain_score)) {
-        double scored = (double)(calibration->rows > 0 ? calibration->rows : calibration->pictures);
+        double scored = scored_of(calibration);
         mean->pictures += scored;
         mean->plain_score += scored * calibration->plain_score;
         mean->score += scored * calibration->score;

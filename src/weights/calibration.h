@@ -53,7 +53,8 @@ double stk_calibration_round(double value);
 /* Whether a run with this one model would use its rule, see stk_calibration_mean_rule(). */
 bool stk_calibration_is_ruled(const stk_calibration *calibration);
 
-/* Appends the JSON object; nothing where there is no calibration. */
+/* Appends the JSON object; nothing where there is no calibration: neither temperature nor rule,
+ * rows averaged, no class means. */
 void stk_calibration_append(const stk_calibration *calibration, stk_str *out);
 
 /*
@@ -79,7 +80,6 @@ typedef struct stk_calibration_mean {
                             logarithms of their weights */
     double with_means;   /* weight of the models whose head class means joined */
     double means;        /* weighted sum of the weights of these means */
-    double means_gain;   /* weighted sum */
     stk_label_rule rule; /* owned: numbers has room for (classes + 1) */
 } stk_calibration_mean;
 

@@ -214,12 +214,10 @@ static bool read_answer(const stk_json *object, stk_outputs *outputs) {
 
 /* A metric that is not known, as of a later version, counts as none. */
 static void read_metric(const stk_json *object, stk_outputs *outputs) {
-    const char *name = stk_json_string(stk_json_get(object, "metric"));
-    for (int m = 0; name != NULL && m < STK_METRIC_COUNT; m++) {
-        if (strcmp(name, stk_metric_info_of((stk_metric)m)->name) == 0) {
-            outputs->metric = (stk_metric)m;
-            outputs->metric_given = true;
-        }
+    stk_metric metric = stk_metric_named(stk_json_string(stk_json_get(object, "metric")));
+    if (metric != STK_METRIC_AUTO) {
+        outputs->metric = metric;
+        outputs->metric_given = true;
     }
 }
 
@@ -238,13 +236,8 @@ static bool read_exclusive(const stk_json *list, stk_outputs *outputs) {
 
 static bool read_object(const stk_json *object, stk_outputs *outputs) {
     const char *task = stk_json_string(stk_json_get(object, "task"));
-    bool known = false;
-    for (int t = STK_TASK_AUTO; task != NULL && t <= STK_TASK_RANKING; t++) {
-        if (strcmp(task, stk_task_name((stk_task)t)) == 0) {
-            outputs->task = (stk_task)t;
-            known = true;
-        }
-    }
+    outputs->task = stk_task_named(task);
+    bool known = task != NULL && strcmp(task, stk_task_name(outputs->task)) == 0;
     for (size_t i = 0; known && outputs->task == STK_TASK_REGRESSION && i < STK_COUNT(members);
          i++) {
         known = read_list(object, i, outputs);

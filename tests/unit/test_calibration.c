@@ -487,7 +487,52 @@ static void many_small_gains_count(void) {
     stk_calibration_mean_free(&mean);
 }
 
+/* What is enough for 400 pictures is too little for their 100 rows, for epochs and for answers. */
+static void gains_are_of_what_was_rated(void) {
+    stk_error err = {0};
+    stk_calibration c = {.temperature = 1,
+                         .rule = {STK_LABEL_CUTS, 1, (double[]){0.3}},
+                         .pictures = 400,
+                         .plain_score = 0.5,
+                         .score = 0.515};
+    for (int rows = 0; rows <= 100; rows += 100) {
+        stk_calibration_mean mean;
+        c.rows = (size_t)rows;
+        CHECK(stk_calibration_is_ruled(&c) == (rows == 0));
+        REQUIRE_OK(stk_calibration_mean_open(&mean, 2, &err), &err);
+        stk_calibration_mean_add(&mean, &c, 1);
+        CHECK((stk_calibration_mean_rule(&mean)->kind == STK_LABEL_CUTS) == (rows == 0));
+        stk_calibration_mean_free(&mean);
+    }
+}
+
 /* ---- lack of memory ---- */
+
+/* The parts add up to the whole: a loss exactly, and the metric on the average. */
+static void parts_are_those_of_the_whole(void) {
+    stk_error err = {0};
+    stk_judged_part parts[STK_JUDGED_PARTS];
+    const stk_calibrate_config config = {.metric = STK_METRIC_MACRO_F1, .stranger = -1};
+    stk_metrics metrics = keeping(4, 1001, STK_METRIC_MACRO_F1);
+    stk_calibration c;
+    REQUIRE_OK(stk_calibrate_parts(&metrics, &config, &c, parts, &err), &err);
+    CHECK_INT(parts[0].count, 0); /* nothing was added */
+    add_drawn(&metrics, 1001, 4, 0.5, 77);
+    REQUIRE_OK(stk_calibrate_parts(&metrics, &config, &c, parts, &err), &err);
+    double loss = 0;
+    double score = 0;
+    for (size_t p = 0; p < STK_JUDGED_PARTS; p++) {
+        CHECK_INT(parts[p].count, p == 0 ? 251 : 250);
+        loss += parts[p].loss * (double)parts[p].count / 1001;
+        score += parts[p].score / STK_JUDGED_PARTS;
+        CHECK_NEAR(parts[p].plain_score, c.plain_score, 0.1);
+    }
+    CHECK(c.loss < c.plain_loss);
+    CHECK_NEAR(loss, c.loss, 1e-12);
+    CHECK_NEAR(score, c.score, 0.02);
+    stk_calibration_free(&c);
+    stk_metrics_free(&metrics);
+}
 
 static void calibration_without_memory(void) {
     stk_metrics metrics = keeping(2, 300, STK_METRIC_MACRO_F1);
@@ -537,6 +582,8 @@ static const check_test tests[] = {
     TEST(damaged_text_is_none),
     TEST(means_are_taken_over_models),
     TEST(many_small_gains_count),
+    TEST(gains_are_of_what_was_rated),
+    TEST(parts_are_those_of_the_whole),
     TEST(calibration_without_memory),
 };
 

@@ -119,9 +119,9 @@ static void a_joined_head_is_the_sum(void) {
 
 /* Held-out pictures whose plain logits, or whose products, are those of their class with a share of
  * chance. */
-static stk_means_trial held_out(size_t count, double plain_tells, double near_tells,
-                                stk_metric metric) {
-    stk_rng rng = stk_rng_make(5, (stk_rng_purpose)0, 0, 0);
+static stk_means_trial held_out_of(uint64_t seed, size_t count, double plain_tells,
+                                   double near_tells, stk_metric metric) {
+    stk_rng rng = stk_rng_make(seed, (stk_rng_purpose)0, 0, 0);
     const stk_metrics_config rated = {
         .task = STK_TASK_SINGLE, .outputs = CLASSES, .capacity = count, .metric = metric};
     stk_means_trial t = {0};
@@ -140,6 +140,27 @@ static stk_means_trial held_out(size_t count, double plain_tells, double near_te
         t.count++;
     }
     return t;
+}
+
+static stk_means_trial held_out(size_t count, double plain_tells, double near_tells,
+                                stk_metric metric) {
+    return held_out_of(5, count, plain_tells, near_tells, metric);
+}
+
+/* Percent of the pictures that are right with this weight of the means. */
+static double rate(const stk_means_trial *t, double weight) {
+    int right = 0;
+    for (size_t i = 0; i < t->count; i++) {
+        int best = 0;
+        double scores[CLASSES];
+        for (int c = 0; c < CLASSES; c++) {
+            size_t at = i * CLASSES + (size_t)c;
+            scores[c] = t->plain[at] + weight * t->near[at];
+            best = scores[c] > scores[best] ? c : best;
+        }
+        right += best == t->labels[i];
+    }
+    return 100.0 * right / (double)t->count;
 }
 
 static stk_means_choice choose(const stk_means_trial *t) {
@@ -168,6 +189,45 @@ static void means_join_where_they_help(void) {
         choice = choose(&t);
         CHECK_NEAR(choice.weight, 0, 0);
         CHECK(choice.calibration.rule.numbers == NULL);
+        stk_means_trial_free(&t);
+    }
+}
+
+/* The best of seven weights is partly chance: its own pictures rate it higher than others do. */
+static void gains_are_of_pictures_that_have_not_chosen(void) {
+    double gains = 0;
+    double best = 0;
+    int joined = 0;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        stk_means_trial t = held_out_of(seed, 80, 1.5, 1, STK_METRIC_ACC1);
+        stk_means_choice choice = {0};
+        REQUIRE_OK(stk_means_trial_choose(&t, 1, NULL, &choice, &error), &error);
+        if (choice.weight > 0) {
+            double plain = rate(&t, 0);
+            CHECK_NEAR(choice.plain, plain, 1e-9);
+            CHECK_NEAR(choice.calibration.means, choice.weight, 0);
+            CHECK(choice.calibration.means_gain > 0);
+            gains += choice.calibration.means_gain;
+            best += rate(&t, choice.weight) - plain;
+            joined++;
+        }
+        stk_calibration_free(&choice.calibration);
+        stk_means_trial_free(&t);
+    }
+    CHECK(joined > 20);
+    CHECK(gains < best - joined * 0.5); /* percent */
+}
+
+/* Nothing is fitted to the head that the means join. */
+static void means_join_without_a_calibration(void) {
+    static const stk_metric metrics[] = {STK_METRIC_ACC1, STK_METRIC_LOGLOSS, STK_METRIC_MACRO_F1};
+    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
+        stk_means_choice choice = {0};
+        stk_means_trial t = held_out(400, 1, 2, metrics[i]);
+        REQUIRE_OK(stk_means_trial_choose(&t, 1, NULL, &choice, &error), &error);
+        CHECK(choice.weight > 0 && choice.calibration.rule.numbers == NULL);
+        CHECK_NEAR(choice.calibration.temperature, 0, 0);
+        CHECK_NEAR(choice.calibration.means_gain, choice.best - choice.plain, 0);
         stk_means_trial_free(&t);
     }
 }
@@ -282,6 +342,8 @@ static const check_test tests[] = {
     TEST(nothing_was_added),
     TEST(a_joined_head_is_the_sum),
     TEST(means_join_where_they_help),
+    TEST(gains_are_of_pictures_that_have_not_chosen),
+    TEST(means_join_without_a_calibration),
     TEST(few_pictures_choose_nothing),
     TEST(trials_fit_into_memory_and_time),
     TEST(without_memory),

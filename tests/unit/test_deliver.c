@@ -4,6 +4,7 @@
 #include <stoker/job.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "job/training/job.h"
 
 #define EARLY (-2) /* the submission has early predictions of epoch 7 */
@@ -144,6 +145,81 @@ static void votes_of_a_resumed_run(void) {
     stk_options_free(options);
 }
 
+/* What made the rows says how, early predictions of weights that never came to their end, too. */
+static void the_pool_is_that_of_the_rows(void) {
+    stk_options *options = NULL;
+    stk_error err = {0};
+    bool have[] = {true, true};
+    stk_dataset dataset = {.row_count = 1, .test = {.count = 2}, .task = STK_TASK_SINGLE};
+    REQUIRE_OK(stk_options_for_train(&options, &err), &err);
+    stk_job job = {.options = options, .recipe = {.folds = 1}, .dataset = &dataset};
+    job.clock = (stk_run_clock){.start_ns = stk_clock_ns(), .budget_s = NAN};
+    job.recipe.train.pool = STK_POOL_AUTO;
+    stk_job_finish_summary(&job, STK_OK);
+    CHECK_STR(job.out.summary.pool, "mean"); /* class priors */
+    job.out.early_epoch = 3;
+    job.out.ensemble.early_have = have;
+    job.out.ensemble.early_calibration.pool = STK_POOL_MAX;
+    stk_job_finish_summary(&job, STK_OK);
+    CHECK_STR(job.out.summary.pool, "max");
+    job.out.ensemble.models = 1;
+    stk_job_finish_summary(&job, STK_OK);
+    CHECK_STR(job.out.summary.pool, "mean");
+    stk_options_free(options);
+}
+
+/* Where the training pictures have rows, rows were rated. */
+static void what_was_held_out_is_counted(void) {
+    static const struct {
+        bool rows;
+        size_t scored;
+        const char *from;
+    } cases[] = {{true, 100, "validation of 100 rows"},
+                 {true, 0, "validation"}, /* an earlier process knew */
+                 {false, 1, "validation of 1 picture"}};
+    stk_options *options = NULL;
+    stk_error err = {0};
+    REQUIRE_OK(stk_options_for_train(&options, &err), &err);
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        stk_dataset dataset = {.task = STK_TASK_SINGLE, .train_has_rows = cases[i].rows};
+        stk_job job = {.options = options,
+                       .recipe = {.folds = 1},
+                       .dataset = &dataset,
+                       .tally = {.folds_done = 1, .best_metric = 0.5, .stop_reason = "epochs"},
+                       .out = {.val_scored = cases[i].scored}};
+        job.clock = (stk_run_clock){.start_ns = stk_clock_ns(), .budget_s = NAN};
+        stk_job_finish_summary(&job, STK_OK);
+        CHECK_STR(job.out.summary.held_out_from, cases[i].from);
+        CHECK_NEAR(job.out.summary.held_out, 0.5, 0);
+    }
+    stk_options_free(options);
+}
+
+/* Of folds of which only some took class means: what means gain, and what temperatures gain. */
+static void gains_of_all_models_count(void) {
+    stk_error err = {0};
+    stk_calibration tempered = {.temperature = 2, .plain_loss = 0.9, .loss = 0.7};
+    stk_calibration joined = {
+        .temperature = 2, .plain_loss = 0.9, .loss = 0.6, .means = 1, .means_gain = -0.4};
+    stk_job job = {.recipe = {.folds = 3}};
+    job.recipe.train.metric = STK_METRIC_LOGLOSS;
+    CHECK_NEAR(stk_job_held_out(&job, 1), 1, 0);
+    REQUIRE_OK(stk_calibration_mean_open(&job.out.validated, 2, &err), &err);
+    stk_job_add_validated(&job, &tempered);
+    stk_job_add_validated(&job, &joined);
+    stk_job_add_validated(&job, &(stk_calibration){0});
+    CHECK_NEAR(stk_job_held_out(&job, 1), 1 - (0.2 + 0.4) / 3, 1e-12);
+    stk_calibration_mean_free(&job.out.validated);
+    job.out.gain = 0;
+    job.recipe.train.metric = STK_METRIC_MAPK; /* no temperature changes it */
+    joined.means_gain = 0.25;
+    REQUIRE_OK(stk_calibration_mean_open(&job.out.validated, 2, &err), &err);
+    stk_job_add_validated(&job, &tempered);
+    stk_job_add_validated(&job, &joined);
+    CHECK_NEAR(stk_job_held_out(&job, 0.5), 0.5 + 0.25 / 2, 1e-12);
+    stk_calibration_mean_free(&job.out.validated);
+}
+
 static void keep_warning(void *user, const char *text) {
     snprintf(user, 128, "%s", text);
 }
@@ -171,6 +247,9 @@ static const check_test tests[] = {
     TEST(every_ending_is_told_truthfully),
     TEST(times_of_a_resumed_run),
     TEST(votes_of_a_resumed_run),
+    TEST(the_pool_is_that_of_the_rows),
+    TEST(what_was_held_out_is_counted),
+    TEST(gains_of_all_models_count),
     TEST(a_validation_table_without_time_is_told),
 };
 

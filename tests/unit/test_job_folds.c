@@ -11,7 +11,7 @@
 #include "job/saved/oof.h"
 #include "job/training/folds.h"
 
-#define N 10
+#define N 16
 
 static stk_sample samples[N];
 static size_t train[N];
@@ -67,6 +67,77 @@ static void priors_are_scored(void) {
     CHECK(isnan(score.metric)); /* as good as the accuracy */
 }
 
+/* The metric is of rows, loss and accuracy are of pictures; a row of two answers has none. */
+static void priors_of_rows_are_scored(void) {
+    static const int64_t rows[] = {1, 1, 1, 2, 3, 3, 0};
+    stk_split split;
+    stk_prior_score score;
+    stk_error err = {0};
+    stk_dataset d = make("01110", "1110120", &split);
+    for (size_t i = 0; i < split.val_count; i++) {
+        samples[split.val[i]].row = rows[i];
+    }
+    for (int by_rows = 0; by_rows < 2; by_rows++) {
+        d.train_has_rows = by_rows == 1;
+        REQUIRE_OK(
+            stk_prior_score_make(&d, &softmax, STK_METRIC_MICRO_F1, &split, samples, &score, &err),
+            &err);
+        CHECK_NEAR(score.acc1, 400.0 / 7, 1e-9);
+        CHECK_INT(score.val_count, 7);
+        CHECK_INT(score.scored, by_rows == 1 ? 3 : 7);
+        CHECK_NEAR(score.metric, by_rows == 1 ? 1.0 / 3 : 4.0 / 7, 1e-9);
+    }
+}
+
+/* Counts say what a collector says of the same shares everywhere. */
+static void priors_score_as_a_collector_says(void) {
+    static const struct {
+        int classes;
+        const char *learnt, *judged;
+    } cases[] = {{3, "01110", "1102"}, {3, "0011", "2201"}, {3, "02", "11"},
+                 {2, "0001", "0110"},  {2, "0001", "000"},  {2, "11", "111"},
+                 {8, "0122", "34567"}, {8, "7", "01234567"}};
+    for (size_t i = 0; i < STK_COUNT(cases); i++) {
+        for (int m = 0; m < STK_METRIC_COUNT; m++) {
+            stk_metric metric = (stk_metric)m;
+            stk_metrics rated;
+            stk_split split;
+            stk_prior_score score;
+            stk_error err = {0};
+            stk_dataset d = make(cases[i].learnt, cases[i].judged, &split);
+            d.class_count = cases[i].classes;
+            d.task = d.class_count == 2 ? STK_TASK_BINARY : STK_TASK_SINGLE;
+            d.answer.most = i % 2 == 0 ? 0 : 2;
+            const stk_metrics_config config = {.task = d.task,
+                                               .outputs = d.class_count,
+                                               .capacity = N,
+                                               .metric = metric,
+                                               .k = d.answer.most};
+            float shares[N] = {0};
+            REQUIRE_OK(stk_metrics_open(&rated, &config, &err), &err);
+            for (int c = 0; c < d.class_count; c++) {
+                size_t count = 1;
+                for (size_t t = 0; t < split.train_count; t++) {
+                    count += samples[split.train[t]].label == c;
+                }
+                shares[c] = logf((float)count);
+            }
+            for (size_t v = 0; v < split.val_count; v++) {
+                (void)stk_metrics_add(&rated, shares, samples[split.val[v]].label);
+            }
+            const stk_metric_info *info = stk_metric_info_of(metric);
+            double expected =
+                info->is_loss || info->percent ? NAN : stk_metrics_value(&rated, metric);
+            REQUIRE_OK(stk_prior_score_make(&d, &softmax, metric, &split, samples, &score, &err),
+                       &err);
+            if (isnan(expected) != isnan(score.metric) || fabs(expected - score.metric) > 1e-6) {
+                CHECK_FAIL("case %zu, %s: %g, expected %g", i, info->name, score.metric, expected);
+            }
+            stk_metrics_free(&rated);
+        }
+    }
+}
+
 /* The mean of 0, 1 and 5 is 2, their deviation the root of 14/3; 0 and 5 validate. */
 static void means_are_scored_by_the_loss(void) {
     static const struct {
@@ -116,34 +187,40 @@ static void who_beats_the_prior(void) {
     stk_prior_score prior = {
         .loss = 1, .acc1 = 50, .train_acc1 = 50, .val_count = 30, .metric = NAN};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        stk_model_score model = {cases[i].loss, cases[i].acc1, 90, NAN};
+        stk_model_score model = {cases[i].loss, cases[i].acc1, 90, NAN, 0};
         if (stk_prior_is_beaten(&prior, cases[i].metric, &model) != cases[i].beats) {
             CHECK_FAIL("case %zu", i);
         }
     }
     /* Of six validation pictures as many right, or fewer, tells nothing: training counts, too. */
     prior.val_count = 6;
-    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 50, 90, NAN}));
-    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 33, 90, NAN}));
-    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 50, 50, NAN}));
-    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 0, 60, NAN}));
-    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_LOGLOSS, &(stk_model_score){1.5, 50, 90, NAN}));
+    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 50, 90, NAN, 0}));
+    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 33, 90, NAN, 0}));
+    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 50, 50, NAN, 0}));
+    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 0, 60, NAN, 0}));
+    CHECK(
+        !stk_prior_is_beaten(&prior, STK_METRIC_LOGLOSS, &(stk_model_score){1.5, 50, 90, NAN, 0}));
     /* They speak for a model, never against it; nor do they where they are not known. */
-    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 67, 20, NAN}));
-    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 67, 0, NAN}));
-    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 50, 0, NAN}));
+    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 67, 20, NAN, 0}));
+    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 67, 0, NAN, 0}));
+    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_ACC1, &(stk_model_score){1.5, 50, 0, NAN, 0}));
 }
 
 /* With 100 pictures the standard error is 0.05. */
 static void a_metric_that_is_plainly_better_is_enough(void) {
     const stk_prior_score prior = {
-        .loss = 1, .acc1 = 50, .train_acc1 = 50, .val_count = 100, .metric = 0.1};
+        .loss = 1, .acc1 = 50, .train_acc1 = 50, .val_count = 100, .metric = 0.1, .scored = 100};
     const stk_prior_score unknown = {
-        .loss = 1, .acc1 = 50, .train_acc1 = 50, .val_count = 100, .metric = NAN};
-    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_MACRO_F1, &(stk_model_score){9, 40, 0, 0.16}));
-    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_MACRO_F1, &(stk_model_score){9, 40, 0, 0.14}));
-    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_MACRO_F1, &(stk_model_score){9, 40, 0, NAN}));
-    CHECK(!stk_prior_is_beaten(&unknown, STK_METRIC_MACRO_F1, &(stk_model_score){9, 40, 0, 0.9}));
+        .loss = 1, .acc1 = 50, .train_acc1 = 50, .val_count = 100, .metric = NAN, .scored = 100};
+    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_MACRO_F1, &(stk_model_score){9, 40, 0, 0.16, 0}));
+    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_MACRO_F1, &(stk_model_score){9, 40, 0, 0.14, 0}));
+    CHECK(!stk_prior_is_beaten(&prior, STK_METRIC_MACRO_F1, &(stk_model_score){9, 40, 0, NAN, 0}));
+    CHECK(
+        !stk_prior_is_beaten(&unknown, STK_METRIC_MACRO_F1, &(stk_model_score){9, 40, 0, 0.9, 0}));
+    /* 25 rows have twice that error. */
+    CHECK(
+        !stk_prior_is_beaten(&prior, STK_METRIC_MACRO_F1, &(stk_model_score){9, 40, 0, 0.16, 25}));
+    CHECK(stk_prior_is_beaten(&prior, STK_METRIC_MACRO_F1, &(stk_model_score){9, 40, 0, 0.21, 25}));
 }
 
 /* stk_oof_add() from an array. */
@@ -351,6 +428,8 @@ static void very_many_classes_are_scored(void) {
 
 static const check_test tests[] = {
     TEST(priors_are_scored),
+    TEST(priors_of_rows_are_scored),
+    TEST(priors_score_as_a_collector_says),
     TEST(means_are_scored_by_the_loss),
     TEST(who_beats_the_prior),
     TEST(a_metric_that_is_plainly_better_is_enough),

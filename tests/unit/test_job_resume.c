@@ -3,6 +3,7 @@
 #include "job_runs.h"
 
 #include "job/saved/fingerprints.h"
+#include "job/training/job.h"
 
 #include <unistd.h>
 
@@ -271,6 +272,37 @@ static void class_means_join_again(void) {
     CHECK(size_after == size && memcmp(mine, after, size) == 0);
     stk_mem_free(after);
     stk_mem_free(mine);
+}
+
+/* What the second fold's weights say of themselves after a run with these settings. */
+static stk_calibration joined_with(const char *settings) {
+    stk_calibration calibration = {0};
+    int img_size = 0;
+    char path[512];
+    snprintf(dir, sizeof dir, "%s/run", check_folder());
+    snprintf(path, sizeof path, "%s/weights/fold1/best.safetensors", dir);
+    memset(&story, 0, sizeof story);
+    train(&story, shared_data(), dir, settings, (stk_run){0});
+    must(story.status, &story.err);
+    must(stk_job_read_calibration(path, &calibration, &img_size, &story.err), &story.err);
+    CHECK(calibration.means > 0); /* they joined */
+    return calibration;
+}
+
+/* The calibration that is fitted to the joined head knows nothing of rows. */
+static void class_means_leave_the_pool(void) {
+    stk_calibration calibration = joined_with("epochs=1 folds=2 pool=max");
+    CHECK_INT(calibration.pool, STK_POOL_MAX);
+    stk_calibration_free(&calibration);
+}
+
+/* Without a calibration the file says that they joined, and nothing more. */
+static void class_means_leave_answers_plain(void) {
+    stk_calibration calibration = joined_with("epochs=1 folds=2 calibrate=no");
+    CHECK_NEAR(calibration.temperature, 1, 0);
+    CHECK_INT(calibration.rule.count, 0);
+    CHECK_INT(calibration.pictures, 0);
+    stk_calibration_free(&calibration);
 }
 
 static stk_stop stop_at_once;
@@ -587,6 +619,8 @@ static const check_test tests[] = {
     TEST(lost_best_weights_are_made_up_for),
     TEST(best_weights_of_another_fold_stay_away),
     TEST(class_means_join_again),
+    TEST(class_means_leave_the_pool),
+    TEST(class_means_leave_answers_plain),
     TEST(stopped_before_a_plan_is_taken_up),
     TEST(impossible_numbers_are_refused),
     TEST(options_must_be_those_of_the_state),

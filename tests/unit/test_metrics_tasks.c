@@ -95,6 +95,9 @@ static void less_is_better_for_losses(void) {
     CHECK(stk_metric_column("acc5") == NULL && stk_metric_column("logloss") == NULL);
     CHECK(stk_metric_column(NULL) == NULL && stk_metric_column("<b>") == NULL);
     CHECK(stk_metric_column("auto") == NULL);
+    CHECK_INT(stk_metric_named("error"), STK_METRIC_ERROR);
+    CHECK_INT(stk_metric_named("<b>"), STK_METRIC_AUTO);
+    CHECK_INT(stk_metric_named(NULL), STK_METRIC_AUTO);
 }
 
 /* ---- against scikit-learn and formulas: see tests/golden/make_metrics.py ---- */

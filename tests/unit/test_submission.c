@@ -177,6 +177,36 @@ static void rows_pool_their_pictures(void) {
     }
 }
 
+/* Before the first model early predictions count, and pictures without any do not. */
+static void rows_pool_early_predictions(void) {
+    static const double probs[] = {0.2, 0.2, 0.6, 0.2, 0.2, 0.6, 0.2, 0.2, 0.6};
+    static stk_row rows_of_some[] = {{.id = "a", .count = 2}, {.id = "b", .first = 2, .count = 1}};
+    static double nobody[] = {0, 0, 0};
+    static double priors[] = {0.75, 0.125, 0.125};
+    static bool early[] = {true, false, false};
+    stk_dataset d = make(NULL, 0, 0);
+    stk_sample samples[] = {rows[0], rows[0], rows[1]};
+    d.test = (stk_sample_list){samples, 3};
+    d.rows = rows_of_some;
+    for (int pool = 0; pool < STK_POOL_WAYS; pool++) {
+        char *data = NULL;
+        size_t size;
+        stk_answers answers = *answers_of(pets, 3, probs);
+        answers.pool = (stk_pooling)pool;
+        stk_ensemble ensemble = *answers.ensemble;
+        ensemble.early = ensemble.sum;
+        ensemble.early_have = early;
+        ensemble.weights = nobody;
+        ensemble.priors = priors;
+        answers.ensemble = &ensemble;
+        REQUIRE_OK(stk_submission_write_how(path, NULL, &d, &answers, &error), &error);
+        REQUIRE_OK(stk_file_read(path, 0, &data, &size, &error), &error);
+        CHECK_CONTAINS(data, "\na,owl,0.2,0.2,0.6\n");
+        CHECK_CONTAINS(data, "\nb,cat,0.75,0.125,0.125\n");
+        stk_mem_free(data);
+    }
+}
+
 static void columns_keep_their_order_and_spelling(void) {
     static const char *const header[] = {"owl", "ID", " Dog", "cat"};
     stk_dataset d = make(header, 4, 1);
@@ -509,6 +539,7 @@ static const check_test tests[] = {
     TEST(one_column_means_labels),
     TEST(rule_names_labels),
     TEST(rows_pool_their_pictures),
+    TEST(rows_pool_early_predictions),
     TEST(columns_keep_their_order_and_spelling),
     TEST(an_exact_name_goes_first),
     TEST(classes_and_columns_that_differ),

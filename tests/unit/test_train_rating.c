@@ -155,10 +155,25 @@ static void without_time_for_a_fit_the_loss_decides(void) {
     close_rated(&r);
 }
 
+/* Pictures of one class are one row: as many rows as classes are rated. */
+static void what_was_rated_is_counted(void) {
+    for (int rows = 0; rows < 2; rows++) {
+        rated_fold r;
+        open_rated(&r);
+        for (int i = 0; i < TRAIN + VAL; i++) {
+            r.f.pictures.samples[i].row = i % PICTURE_CLASSES + 1;
+        }
+        r.f.config.by_rows = rows == 1;
+        CHECK_INT(run_fold(&r.f), STK_OK);
+        CHECK_INT(r.f.result.best_scored, rows == 1 ? PICTURE_CLASSES : VAL);
+        close_rated(&r);
+    }
+}
+
 static const check_test tests[] = {
     TEST(the_best_epoch_is_that_of_the_best_answers), TEST(without_a_rule_no_row_is_empty),
     TEST(plain_outputs_rate_without_a_calibration),   TEST(a_resumed_run_keeps_the_better_epoch),
-    TEST(without_time_for_a_fit_the_loss_decides),
+    TEST(without_time_for_a_fit_the_loss_decides),    TEST(what_was_rated_is_counted),
 };
 
 CHECK_MAIN(tests)

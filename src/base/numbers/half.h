@@ -2,8 +2,8 @@
  * half.h - IEEE 754 binary16 becomes a float by its bits, since not every compiler has a type for
  * it. Inline, so that loops over many become vector instructions.
  */
-#ifndef STK_BASE_HALF_H
-#define STK_BASE_HALF_H
+#ifndef STK_BASE_NUMBERS_HALF_H
+#define STK_BASE_NUMBERS_HALF_H
 
 #include <stdint.h>
 #include <string.h>

@@ -8,7 +8,7 @@ static const stk_option options[] = {
                .help = "how pictures come to the size of the square: scale; or none, which takes "
                        "windows of their own pixels, so that faint changes survive, at random "
                        "places in training; auto: scale, and in train none where the classes are "
-                       "versions of the same pictures"),
+                       "versions of the same pictures and look alike"),
     STK_OPTION(DOUBLE, "crop-scale", crop_scale, STK_OPTION_AUTO, STK_OPTION_RANGE(0.01, 1),
                .metavar = "X",
                .help = "least share of a picture's area that a random training crop keeps; auto: "

@@ -2,7 +2,6 @@
 #include "job/saved/oof.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -118,32 +117,16 @@ static void add_row(const row_adder *a, const stk_dataset *d, const stk_sample *
     }
 }
 
-/* A sample that a fold has predicted, and the row that it belongs to. */
-typedef struct row_sample {
-    int64_t row;
-    size_t sample;
-} row_sample;
-
-static int by_row(const void *a, const void *b) {
-    const row_sample *x = a;
-    const row_sample *y = b;
-    return x->row != y->row ? (x->row > y->row) - (x->row < y->row)
-                            : (x->sample > y->sample) - (x->sample < y->sample);
-}
-
 /* The samples that were predicted, those of a row beside each other. Returns how many there are. */
-static size_t list_rows(const stk_oof *oof, row_sample *items) {
+static size_t list_rows(const stk_oof *oof, stk_row_picture *items) {
     const stk_dataset *d = oof->dataset;
     size_t count = 0;
     for (size_t i = 0; i < d->train.count; i++) {
-        int64_t row = d->train_has_rows ? d->train.items[i].row : 0;
         if (oof->fold[i] >= 0) {
-            items[count++] = (row_sample){row > 0 ? row : -(int64_t)i - 1, i};
+            items[count++] = stk_row_picture_of(d->train_has_rows ? d->train.items[i].row : 0, i);
         }
     }
-    if (count > 1) {
-        qsort(items, count, sizeof *items, by_row);
-    }
+    stk_rows_sort(items, count);
     return count;
 }
 
@@ -157,20 +140,21 @@ static bool is_same(const stk_dataset *d, size_t a, size_t b) {
 }
 
 /* Adds the samples, pooled row by row. */
-static void add_rows(const stk_oof *oof, const row_adder *a, const row_sample *items, size_t count,
-                     stk_pooling pool) {
+static void add_rows(const stk_oof *oof, const row_adder *a, const stk_row_picture *items,
+                     size_t count, stk_pooling pool) {
     const stk_dataset *d = oof->dataset;
     size_t classes = (size_t)d->class_count;
     for (size_t first = 0, end; first < count; first = end) {
         bool known = true;
-        for (end = first; end < count && items[end].row == items[first].row; end++) {
-            const double *probs = stk_predictions_row(&oof->probs, items[end].sample, a->scratch);
-            stk_pooling_add(pool, probs, classes, end - first, a->values);
-            known = known && is_same(d, items[first].sample, items[end].sample);
+        end = stk_rows_end(items, count, first);
+        for (size_t i = first; i < end; i++) {
+            const double *probs = stk_predictions_row(&oof->probs, items[i].place, a->scratch);
+            stk_pooling_add(pool, probs, classes, i - first, a->values);
+            known = known && is_same(d, items[first].place, items[i].place);
         }
         stk_pooling_end(pool, d->task, classes, end - first, a->values);
         if (known) {
-            add_row(a, d, &d->train.items[items[first].sample], a->values);
+            add_row(a, d, &d->train.items[items[first].place], a->values);
         }
     }
 }
@@ -192,7 +176,7 @@ stk_status stk_oof_score(stk_oof *oof, stk_metric metric, const stk_label_rule *
                        .chosen = stk_mem_raw(classes, sizeof(bool)),
                        .values = stk_mem_raw(classes, sizeof(double)),
                        .scratch = stk_mem_raw(classes, sizeof(double))};
-    row_sample *items = stk_mem_raw(d->train.count, sizeof *items);
+    stk_row_picture *items = stk_mem_raw(d->train.count, sizeof *items);
     bool ok = adder.outputs != NULL && adder.targets != NULL && adder.chosen != NULL &&
               adder.values != NULL && adder.scratch != NULL && items != NULL;
     stk_status status = stk_metrics_open(&metrics, &rated, err);

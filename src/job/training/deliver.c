@@ -191,6 +191,7 @@ static const char *stop_reason_of(const stk_job *job, stk_status status) {
 /* The figure of pictures that the judged models were not trained on, and where it comes from. */
 static void note_held_out(stk_job *job, stk_summary *s) {
     char count[32];
+    char of[64] = "";
     char calibrated[64];
     const char *refits = job->recipe.refits > 0 && job->tally.folds_done > job->recipe.folds
                              ? "; refits trained on them, too"
@@ -203,20 +204,22 @@ static void note_held_out(stk_job *job, stk_summary *s) {
     if (!isfinite(s->held_out)) {
         return;
     }
-    size_t pictures = out_of_fold ? job->out.oof.scored : job->out.val_images;
+    size_t scored = out_of_fold ? job->out.oof.scored : job->out.val_scored;
     const char *what = out_of_fold ? "out-of-fold predictions" : "validation";
+    if (scored > 0) {
+        snprintf(of, sizeof of, " of %s %s%s", stk_format_count(count, sizeof count, scored),
+                 job->dataset->train_has_rows ? "row" : "picture", scored == 1 ? "" : "s");
+    }
     stk_job_describe_calibration(job, calibrated, sizeof calibrated);
-    snprintf(job->out.held_out_from, sizeof job->out.held_out_from, "%s of %s %s%s%s%s", what,
-             stk_format_count(count, sizeof count, pictures),
-             out_of_fold && job->dataset->train_has_rows ? "row" : "picture",
-             pictures == 1 ? "" : "s", calibrated, refits);
+    snprintf(job->out.held_out_from, sizeof job->out.held_out_from, "%s%s%s%s", what, of,
+             calibrated, refits);
     s->held_out_from = job->out.held_out_from;
 }
 
-/* How the rows of the submission were made. */
+/* How the rows of the submission were made; those of earlier processes as this one would. */
 static stk_pooling pool_of(const stk_job *job) {
-    stk_pooling pool =
-        job->out.ensemble.models > 0 ? stk_ensemble_pool(&job->out.ensemble) : stk_job_pool(job);
+    bool predicted = job->out.ensemble.models > 0 || is_early(&job->out);
+    stk_pooling pool = predicted ? stk_ensemble_pool(&job->out.ensemble) : stk_job_pool(job);
     return pool == STK_POOL_AUTO ? STK_POOL_MEAN : pool;
 }
 

@@ -46,10 +46,18 @@ stk_status stk_job_read_calibration(const char *path, stk_calibration *calibrati
     return status;
 }
 
+/* What a calibration changes in the metric of its epoch, which has the rule already and, if it is
+ * the log loss, no temperature. */
+static double gain_of(const stk_job *job, const stk_calibration *c) {
+    double gain = c->means > 0                                     ? c->means_gain
+                  : job->recipe.train.metric == STK_METRIC_LOGLOSS ? c->loss - c->plain_loss
+                                                                   : 0;
+    return isfinite(gain) ? gain : 0;
+}
+
 void stk_job_add_validated(stk_job *job, const stk_calibration *calibration) {
-    double gain = calibration->loss - calibration->plain_loss;
     stk_calibration_mean_add(&job->out.validated, calibration, 1);
-    job->out.loss_gain += calibration->temperature > 0 && isfinite(gain) ? gain : 0;
+    job->out.gain += gain_of(job, calibration);
 }
 
 stk_pooling stk_job_pool(const stk_job *job) {
@@ -59,14 +67,8 @@ stk_pooling stk_job_pool(const stk_job *job) {
 }
 
 double stk_job_held_out(const stk_job *job, double best_metric) {
-    const stk_calibration_mean *mean = &job->out.validated;
-    double gain = 0;
-    if (mean->with_means > 0) {
-        gain = mean->means_gain / mean->weight;
-    } else if (job->recipe.train.metric == STK_METRIC_LOGLOSS && mean->weight > 0) {
-        gain = job->out.loss_gain / mean->weight;
-    }
-    return best_metric + gain;
+    double models = job->out.validated.weight;
+    return best_metric + (models > 0 ? job->out.gain / models : 0);
 }
 
 void stk_job_describe_calibration(stk_job *job, char *text, size_t size) {

@@ -82,9 +82,16 @@ static bool validation_must_end(void *user, size_t seen, double seconds) {
            stk_run_clock_before_writing(&job->clock) < next_s;
 }
 
-/* Saves the weights in the state. `calibration` is theirs; NULL: none was fitted to them. */
+/* How a model pools the pictures of a row, which fits to single pictures do not say. */
+static stk_pooling pool_of(const stk_job *job, const stk_calibration *calibration) {
+    stk_pooling decided = stk_job_pool(job);
+    return decided != STK_POOL_AUTO ? decided : calibration->pool;
+}
+
+/* Saves the weights in the state. `calibration` is theirs, and takes the pool that is decided;
+ * NULL: none was fitted to them. */
 static stk_status save(const stk_running_fold *fold, const char *path, const stk_event_epoch *epoch,
-                       const stk_calibration *calibration, stk_error *err) {
+                       stk_calibration *calibration, stk_error *err) {
     const stk_job *job = fold->job;
     const stk_model *model = job->recipe.model;
     stk_checkpoint_info info = {.model = (char *)(uintptr_t)model->name,
@@ -102,6 +109,7 @@ static stk_status save(const stk_running_fold *fold, const char *path, const stk
                                 .window = job->recipe.window,
                                 .averaged = job->network.state_config.ema};
     if (calibration != NULL) {
+        calibration->pool = pool_of(job, calibration);
         info.calibration = *calibration;
     }
     memcpy(info.mean, job->network.graph->mean, sizeof info.mean);
@@ -110,7 +118,7 @@ static stk_status save(const stk_running_fold *fold, const char *path, const stk
                                job->network.graph, &info, err);
 }
 
-stk_status stk_fold_save_weights(const stk_running_fold *fold, const stk_calibration *calibration,
+stk_status stk_fold_save_weights(const stk_running_fold *fold, stk_calibration *calibration,
                                  stk_error *err) {
     const stk_train_result *r = &fold->result;
     stk_state_saver *saver = &fold->job->saver;
@@ -260,19 +268,17 @@ static double early_seconds(const stk_running_fold *fold, const stk_train_standi
 
 /* Whether the best weights so far are as far as known better than class priors, which are in the
  * submission. */
-static bool beats_prior(const stk_running_fold *fold) {
-    const stk_event_epoch *best = &fold->result.best;
+static bool beats_prior(stk_running_fold *fold) {
+    const stk_train_result *r = &fold->result;
     const stk_job *job = fold->job;
-    stk_model_score model = stk_model_score_of(&job->recipe, best, best->val_loss, best->val_acc1);
-    stk_prior_score prior;
+    stk_model_score model = stk_model_score_of(&job->recipe, r, r->best.val_loss, r->best.val_acc1);
     stk_error ignored = {0};
     if (fold->split.val_count == 0) { /* nothing tells; of a refit not even the end may be used */
         return !stk_recipe_is_refit(&job->recipe, job->tally.fold);
     }
     stk_metric metric = (stk_metric)job->recipe.train.metric;
-    return stk_prior_score_make(job->dataset, &job->recipe.loss, metric, &fold->split,
-                                fold->val_samples, &prior, &ignored) == STK_OK &&
-           stk_prior_is_beaten(&prior, metric, &model);
+    return stk_fold_prior(fold, &ignored) == STK_OK &&
+           stk_prior_is_beaten(&fold->prior, metric, &model);
 }
 
 /*

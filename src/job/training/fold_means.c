@@ -201,43 +201,48 @@ static stk_status open_passes(means_passes *p, stk_error *err) {
     return status;
 }
 
-static void add_trained(void *user, const stk_batch *batch, const size_t *entries,
-                        const float *answers) {
-    means_passes *p = user;
-    (void)entries;
-    for (size_t i = 0; i < batch->count; i++) {
-        const float *own = answers + i * stk_graph_answers(p->graph);
-        if (!batch->bad[i]) {
-            stk_class_means_add(&p->means, batch->labels[i], own + p->graph->classes);
-        }
-    }
+/* What a pass does with a picture: its outputs, and after them the inputs of the head. */
+typedef void add_picture(means_passes *p, int label, const float *logits, const float *features);
+
+static void add_trained(means_passes *p, int label, const float *logits, const float *features) {
+    (void)logits;
+    stk_class_means_add(&p->means, label, features);
 }
 
-static void add_held(void *user, const stk_batch *batch, const size_t *entries,
-                     const float *answers) {
-    means_passes *p = user;
+static void add_held(means_passes *p, int label, const float *logits, const float *features) {
+    stk_means_trial_add(&p->trial, &p->means, label, logits, features);
+}
+
+/* The pass that runs. */
+typedef struct running_pass {
+    means_passes *passes;
+    add_picture *add;
+} running_pass;
+
+static void add_batch(void *user, const stk_batch *batch, const size_t *entries,
+                      const float *answers) {
+    const running_pass *running = user;
+    const stk_graph *graph = running->passes->graph;
     (void)entries;
     for (size_t i = 0; i < batch->count; i++) {
-        const float *own = answers + i * stk_graph_answers(p->graph);
+        const float *own = answers + i * stk_graph_answers(graph);
         if (!batch->bad[i]) {
-            stk_means_trial_add(&p->trial, &p->means, batch->labels[i], own,
-                                own + p->graph->classes);
+            running->add(running->passes, batch->labels[i], own, own + graph->classes);
         }
     }
 }
 
 /* One pass over samples. STK_ERR_STOPPED: there was no time for all of them. */
 static stk_status pass(means_passes *p, const stk_sample *samples, const size_t *indices,
-                       size_t count,
-                       void (*on_batch)(void *, const stk_batch *, const size_t *, const float *),
-                       stk_error *err) {
+                       size_t count, add_picture *add, stk_error *err) {
     stk_job *job = p->fold->job;
+    running_pass running = {p, add};
     stk_evaluation evaluation = {.backend = job->network.opened.backend,
                                  .exec = p->exec,
                                  .answers = stk_graph_answers(p->graph),
                                  .data = stk_job_loader_config(job, false, samples, indices, count),
-                                 .on_batch = on_batch,
-                                 .user = p};
+                                 .on_batch = add_batch,
+                                 .user = &running};
     evaluation.data.batch = job->recipe.infer_batch;
     bool done = false;
     stk_status status = stk_evaluate(&evaluation, &done, err);
@@ -272,13 +277,14 @@ static stk_status try_means(means_passes *p, stk_means_choice *choice, stk_error
     stk_status status = choose_held(p, count, err);
     STK_THEN(status, stk_means_trial_open(&p->trial, &rated, err));
     STK_THEN(status, pass(p, fold->val_samples, p->held, count, add_held, err));
-    STK_THEN(status, stk_means_trial_choose(&p->trial, stk_class_means_scale(&p->means, p->weights),
-                                            &config, choice, err));
+    STK_THEN(status,
+             stk_means_trial_choose(&p->trial, stk_class_means_scale(&p->means, p->weights),
+                                    job->recipe.train.calibrate ? &config : NULL, choice, err));
     return status;
 }
 
 /* Writes the head with the means into the state, and the weights that predict again. */
-static stk_status save_joined(means_passes *p, double weight, const stk_calibration *calibration,
+static stk_status save_joined(means_passes *p, double weight, stk_calibration *calibration,
                               stk_error *err) {
     stk_job *job = p->fold->job;
     const stk_backend *backend = job->network.opened.backend;
@@ -339,9 +345,6 @@ static stk_status join(means_passes *p, stk_error *err) {
         emit(job, &choice, p->trial.count);
     }
     if (status == STK_OK && choice.weight > 0) {
-        choice.calibration.means = choice.weight;
-        bool ruled = job->recipe.train.metric != STK_METRIC_LOGLOSS; /* as epochs are rated */
-        choice.calibration.means_gain = choice.best - (ruled ? choice.plain : choice.unruled);
         status = save_joined(p, choice.weight, &choice.calibration, err);
     }
     stk_calibration_free(&choice.calibration);

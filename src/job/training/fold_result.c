@@ -29,8 +29,9 @@ static bool had_trouble(const stk_running_fold *fold) {
 }
 
 /* Emits that a fold is left out of the ensemble, or its model out of the submission. */
-static void emit_below_prior(const stk_running_fold *fold, const stk_prior_score *prior) {
+static void emit_below_prior(const stk_running_fold *fold) {
     const stk_job *job = fold->job;
+    const stk_prior_score *prior = &fold->prior;
     const stk_train_result *r = &fold->result;
     char what[64] = "class priors instead of the model";
     char why[256];
@@ -81,11 +82,22 @@ void stk_fold_add_work(const stk_running_fold *fold) {
     job->tally.wait_s += r->wait_s;
 }
 
+stk_status stk_fold_prior(stk_running_fold *fold, stk_error *err) {
+    const stk_job *job = fold->job;
+    if (fold->prior_scored) {
+        return STK_OK;
+    }
+    stk_status status =
+        stk_prior_score_make(job->dataset, &job->recipe.loss, (stk_metric)job->recipe.train.metric,
+                             &fold->split, fold->val_samples, &fold->prior, err);
+    fold->prior_scored = status == STK_OK;
+    return status;
+}
+
 stk_status stk_fold_check_prior(stk_running_fold *fold, stk_error *err) {
     stk_job *job = fold->job;
     const stk_train_result *r = &fold->result;
     stk_metric metric = (stk_metric)job->recipe.train.metric;
-    stk_prior_score prior;
     bool among_others = job->recipe.folds > 1;
     bool cut =
         job->time.stop_emitted || ended_by_budget(fold) || (among_others && had_trouble(fold));
@@ -93,12 +105,10 @@ stk_status stk_fold_check_prior(stk_running_fold *fold, stk_error *err) {
     if (!replaces || !fold->result.has_best || !cut || fold->split.val_count == 0) {
         return STK_OK;
     }
-    stk_status status = stk_prior_score_make(job->dataset, &job->recipe.loss, metric, &fold->split,
-                                             fold->val_samples, &prior, err);
-    stk_model_score model =
-        stk_model_score_of(&job->recipe, &r->best, r->rated_loss, r->rated_acc1);
-    if (status == STK_OK && !stk_prior_is_beaten(&prior, metric, &model)) {
-        emit_below_prior(fold, &prior);
+    stk_status status = stk_fold_prior(fold, err);
+    stk_model_score model = stk_model_score_of(&job->recipe, r, r->rated_loss, r->rated_acc1);
+    if (status == STK_OK && !stk_prior_is_beaten(&fold->prior, metric, &model)) {
+        emit_below_prior(fold);
         fold->below_prior = true;
         job->tally.folds_below_prior++;
         stk_state_saver_wait(&job->saver);
@@ -164,6 +174,9 @@ void stk_fold_take_calibration(stk_running_fold *fold) {
         return;
     }
     if (fold->split.val_count > 0) {
+        if (fold->calibration.rows > 0) { /* as an earlier process counted them, too */
+            job->out.val_scored = fold->calibration.rows;
+        }
         stk_job_add_validated(job, &fold->calibration);
         stk_job_emit_calibration(job, &fold->calibration);
     }
@@ -184,7 +197,7 @@ void stk_fold_add_result(stk_running_fold *fold, bool failed) {
             tally->best_metric =
                 n > 0 ? (tally->best_metric * n + r->best_metric) / (n + 1) : r->best_metric;
             tally->epochs_validated = r->epochs_done;
-            job->out.val_images = r->best_images > 0 ? r->best_images : job->out.val_images;
+            job->out.val_scored = r->best_scored > 0 ? r->best_scored : job->out.val_scored;
         }
         bool saved = !tally->weights_lost || stk_path_is_file(stk_fold_weights(fold));
         tally->folds_done += failed || !saved ? 0 : 1;

@@ -376,7 +376,7 @@ stk_status stk_job_run_fold(stk_job *job, stk_error *err) {
                                        &fold.val_samples, err);
     fold.pace.val_images = fold.split.val_count;
     if (fold.split.val_count > 0) {
-        job->out.val_images = fold.split.val_count;
+        job->out.val_scored = job->dataset->train_has_rows ? 0 : fold.split.val_count;
     }
     STK_THEN(status, make_paths(&fold, err));
     STK_THEN(status, begin_validation(&fold, err));
@@ -385,9 +385,6 @@ stk_status stk_job_run_fold(stk_job *job, stk_error *err) {
         fold.means_wanted = stk_calibration_mean_means(&job->out.validated);
     }
     fold.pace.means_images = stk_fold_means_images(&fold);
-    if (stk_job_pool(job) != STK_POOL_AUTO) { /* of a model that nothing validates, too */
-        fold.calibration.pool = stk_job_pool(job);
-    }
     bool ready = true;
     STK_THEN(status, begin(&fold, &ready, err));
     ready = ready && status == STK_OK;

@@ -11,6 +11,7 @@
 
 #include "budget/inference.h"
 #include "job/steering/pace.h"
+#include "job/training/folds.h"
 #include "job/training/job.h"
 
 /*
@@ -29,6 +30,8 @@ typedef struct stk_running_fold {
     /* Owned: the other name of the best weights. A fold's weights get it if they do not beat class
      * priors; a refit's if it was finished, because until then nothing may predict with them. */
     char *other_path;
+    stk_prior_score prior;       /* see stk_fold_prior() */
+    bool prior_scored;           /* `prior` is made */
     bool below_prior;            /* the best weights of a fold do not beat priors */
     bool unfinished;             /* a refit that did not come to its end */
     double means_wanted;         /* of a refit: weight of class means in the head; 0: none */
@@ -68,9 +71,10 @@ STK_CHECKED stk_status stk_fold_load_replanned(const stk_running_fold *fold, boo
                                                stk_train_position *position, bool *found,
                                                stk_error *err);
 
-/* Saves the weights in the state as those that predict; the epoch is the best one. */
+/* Saves the weights in the state as those that predict; the epoch is the best one. *calibration
+ * takes the pool that is decided. */
 STK_CHECKED stk_status stk_fold_save_weights(const stk_running_fold *fold,
-                                             const stk_calibration *calibration, stk_error *err);
+                                             stk_calibration *calibration, stk_error *err);
 
 /* ---- fold_means.c ---- */
 
@@ -92,6 +96,9 @@ void stk_fold_emit_halted(const stk_running_fold *fold);
 
 /* Adds up the work of a training, successful or not. */
 void stk_fold_add_work(const stk_running_fold *fold);
+
+/* What class priors score on the fold's validation, which does not change while it runs. */
+STK_CHECKED stk_status stk_fold_prior(stk_running_fold *fold, stk_error *err);
 
 /*
  * Leaves a fold that was cut short and does not beat class priors out of the ensemble: it would

@@ -9,6 +9,7 @@
 #include "job/recipe/recipe.h"
 #include "run/run_folder.h"
 #include "metrics/metrics.h"
+#include "train/train.h"
 
 /*
  * Splits the training samples for a fold. *val_samples (may be NULL) becomes the list that
@@ -41,10 +42,12 @@ typedef struct stk_prior_score {
     double train_acc1; /* the same of the training pictures */
     size_t val_count;  /* pictures that validate */
     double metric;     /* NaN: not known, or less tells more */
+    size_t scored;     /* what the metric is of: these pictures, or their rows */
 } stk_prior_score;
 
-/* In the unit of the validation's loss. `val_samples` is the list that stk_fold_split() returned
- * with the split. */
+/* Loss and accuracy are those of pictures; the metric is that of rows where the training pictures
+ * have rows. In the unit of the validation's loss. `val_samples` is the list that stk_fold_split()
+ * returned with the split. */
 STK_CHECKED stk_status stk_prior_score_make(const stk_dataset *dataset, const stk_loss *loss,
                                             stk_metric metric, const stk_split *split,
                                             const stk_sample *val_samples, stk_prior_score *score,
@@ -56,10 +59,11 @@ typedef struct stk_model_score {
     double acc1;
     double train_acc1; /* 0: not known, or of pictures that were not seen equally often */
     double metric;     /* of the best epoch; NaN: not known */
+    size_t scored;     /* pictures, or rows of pictures, that the metric is of; 0: not known */
 } stk_model_score;
 
 /* Of the best epoch; loss and accuracy are those that it is rated by. */
-stk_model_score stk_model_score_of(const stk_recipe *recipe, const stk_event_epoch *best,
+stk_model_score stk_model_score_of(const stk_recipe *recipe, const stk_train_result *result,
                                    double loss, double acc1);
 
 /*

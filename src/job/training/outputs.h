@@ -31,7 +31,7 @@ typedef struct stk_run_outputs {
     stk_oof oof;                    /* out-of-fold predictions; empty without folds */
     stk_val_table val;              /* validation.csv: predictions of the best epochs */
     stk_calibration_mean validated; /* owned: calibrations of the validated models so far */
-    double loss_gain;               /* what each of them changes in the log loss, added up */
+    double gain;      /* what each of them changes in the best epoch's metric, added up */
     char *submission; /* owned: path of submission.csv; NULL: there are no test rows */
     bool submitted;   /* submission.csv exists */
     int models;       /* models whose average submission.csv holds; 1 for early predictions */
@@ -40,7 +40,8 @@ typedef struct stk_run_outputs {
     bool unpredicted; /* there was no time for all rows and views, or to write them */
     bool unread;      /* a model had time for all rows, and no test picture could be read */
     /* The end. */
-    size_t val_images;       /* that rate the best weights of the last validated fold; 0: none */
+    size_t val_scored; /* pictures, or rows of pictures, that rate the best weights of the last
+                          validated fold; 0: none, or not known */
     char held_out_from[160]; /* text of the summary */
     stk_summary summary;     /* empty until deliver.c fills it in */
     stk_error late_error;    /* an error that does not end the run; reported after delivering */

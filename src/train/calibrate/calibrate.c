@@ -15,9 +15,6 @@
 #include "train/calibrate/fitting.h"
 #include "weights/label_sets.h"
 
-/* The pictures are divided into so many parts; each is judged by a fit to the others. */
-#define PARTS 4
-
 /* A scale of more steps is not cut: that would take seconds. */
 #define MOST_GRADES 32
 
@@ -59,6 +56,8 @@ static void close_fitting(stk_fitting *f) {
     stk_metrics_free(&f->plain);
     stk_metrics_free(&f->judged);
     stk_metrics_free(&f->judged_each);
+    stk_metrics_free(&f->part_plain);
+    stk_metrics_free(&f->part_judged);
 }
 
 static bool is_finite_row(const float *row, int outputs) {
@@ -123,16 +122,22 @@ static stk_status open_rules(stk_fitting *f, size_t room, stk_error *err) {
     STK_THEN(status, stk_metrics_open(&f->plain, &config, err));
     STK_THEN(status, stk_metrics_open(&f->judged, &config, err));
     STK_THEN(status, stk_metrics_open(&f->judged_each, &config, err));
+    if (f->parts != NULL) {
+        STK_THEN(status, stk_metrics_open(&f->part_plain, &config, err));
+        STK_THEN(status, stk_metrics_open(&f->part_judged, &config, err));
+    }
     return status;
 }
 
 /* Freed with close_fitting(), also after a failure. */
 static stk_status open_fitting(stk_fitting *f, const stk_metrics *m,
-                               const stk_calibrate_config *config, stk_error *err) {
+                               const stk_calibrate_config *config, stk_judged_part *parts,
+                               stk_error *err) {
     size_t kept = m->count / m->every + 1;
     size_t most = stk_metrics_enough(m->outputs);
     size_t room = kept < most ? kept : most;
-    *f = (stk_fitting){.config = *config, .task = m->task, .outputs = m->outputs, .k = m->k};
+    *f = (stk_fitting){
+        .config = *config, .task = m->task, .outputs = m->outputs, .k = m->k, .parts = parts};
     f->ruled = can_be_ruled(f);
     for (int i = 0; i < STK_FIT_GRID; i++) {
         f->grid[i] = stk_calibration_round(1 / (1 + exp(-(LEAST_LOGIT + i * LOGIT_STEP))));
@@ -149,7 +154,7 @@ static void pick(stk_fitting *f, size_t part, bool others) {
     f->some.count = 0;
     for (size_t i = 0; i < f->all.count; i++) {
         size_t at = f->some.count;
-        if ((i % PARTS == part) == others) {
+        if ((i % STK_JUDGED_PARTS == part) == others) {
             continue;
         }
         f->some.logits[at] = f->all.logits[i];
@@ -212,6 +217,10 @@ static void judge_some(stk_fitting *f, double temperature, const stk_label_rule 
     static const stk_label_rule none = {STK_LABEL_LIKELIEST, 0, NULL};
     fill_probs(f, temperature);
     for (size_t i = 0; i < f->some.count; i++) {
+        if (f->parts != NULL) {
+            judge_row(f, i, &none, &f->part_plain);
+            judge_row(f, i, rule, &f->part_judged);
+        }
         judge_row(f, i, &none, &f->plain);
         judge_row(f, i, rule, &f->judged);
         if (of_labels(f)) {
@@ -224,9 +233,10 @@ static double temperature_of(const stk_fitting *f) {
     return f->config.tempered ? 1 : stk_fit_temperature(f);
 }
 
-/* Fits to all parts but one, and judges that one. Adds up the losses of the part. */
-static void judge_part(stk_fitting *f, size_t part, stk_label_rule *rule, double *plain_loss,
-                       double *loss) {
+/* Fits to all parts but one, and judges that one; *judged has the sum of its losses. Returns that
+ * sum at temperature 1. */
+static double judge_part(stk_fitting *f, size_t part, stk_label_rule *rule,
+                         stk_judged_part *judged) {
     double slope, bend;
     pick(f, part, true);
     double temperature = temperature_of(f);
@@ -234,11 +244,19 @@ static void judge_part(stk_fitting *f, size_t part, stk_label_rule *rule, double
         fit_rule(f, temperature, rule);
     }
     pick(f, part, false);
-    *plain_loss += stk_fit_loss_at(f, 1, &slope, &bend);
-    *loss += stk_fit_loss_at(f, temperature, &slope, &bend);
+    *judged = (stk_judged_part){.count = f->some.count,
+                                .loss = stk_fit_loss_at(f, temperature, &slope, &bend),
+                                .plain_score = NAN,
+                                .score = NAN};
+    double plain_loss = stk_fit_loss_at(f, 1, &slope, &bend);
     if (f->ruled) {
+        stk_metrics_reset(&f->part_plain);
+        stk_metrics_reset(&f->part_judged);
         judge_some(f, temperature, rule);
+        judged->plain_score = stk_metrics_value(&f->part_plain, f->config.metric);
+        judged->score = stk_metrics_value(&f->part_judged, f->config.metric);
     }
+    return plain_loss;
 }
 
 /* Own thresholds have to gain this part of the noise over the common one. */
@@ -260,12 +278,21 @@ static void take_rule(stk_fitting *f, stk_calibration *c) {
 /* Fills in the calibration; its rule has room for its numbers where one is fitted. */
 static void fit(stk_fitting *f, stk_calibration *c) {
     double n = (double)f->all.count * (of_labels(f) ? f->outputs : 1);
+    stk_judged_part parts[STK_JUDGED_PARTS];
+    double plain_losses[STK_JUDGED_PARTS];
     double plain_loss = 0;
     double loss = 0;
-    for (size_t part = 0; part < PARTS; part++) {
-        judge_part(f, part, &c->rule, &plain_loss, &loss);
+    for (size_t part = 0; part < STK_JUDGED_PARTS; part++) {
+        plain_losses[part] = judge_part(f, part, &c->rule, &parts[part]);
+        plain_loss += plain_losses[part];
+        loss += parts[part].loss;
     }
-    pick(f, PARTS, true);
+    for (size_t part = 0; f->parts != NULL && part < STK_JUDGED_PARTS; part++) {
+        f->parts[part] = parts[part];
+        f->parts[part].loss =
+            (loss < plain_loss ? parts[part].loss : plain_losses[part]) / (double)parts[part].count;
+    }
+    pick(f, STK_JUDGED_PARTS, true);
     c->temperature = loss < plain_loss ? temperature_of(f) : 1;
     c->pictures = f->all.count;
     c->plain_loss = plain_loss / n;
@@ -282,14 +309,18 @@ static stk_status open_rule(stk_label_rule *rule, int outputs, stk_error *err) {
     return rule->numbers != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the calibration of a model");
 }
 
-stk_status stk_calibrate(const stk_metrics *metrics, const stk_calibrate_config *config,
-                         stk_calibration *calibration, stk_error *err) {
+stk_status stk_calibrate_parts(const stk_metrics *metrics, const stk_calibrate_config *config,
+                               stk_calibration *calibration, stk_judged_part *parts,
+                               stk_error *err) {
     stk_fitting f;
     *calibration = (stk_calibration){0};
+    if (parts != NULL) {
+        memset(parts, 0, STK_JUDGED_PARTS * sizeof *parts);
+    }
     if (metrics->logits == NULL) {
         return STK_OK;
     }
-    stk_status status = open_fitting(&f, metrics, config, err);
+    stk_status status = open_fitting(&f, metrics, config, parts, err);
     bool something = status == STK_OK && f.all.count > 0 && (f.outputs > 1 || of_labels(&f));
     if (something && f.ruled) {
         status = open_rule(&calibration->rule, f.outputs, err);
@@ -299,4 +330,9 @@ stk_status stk_calibrate(const stk_metrics *metrics, const stk_calibrate_config 
     }
     close_fitting(&f);
     return status;
+}
+
+stk_status stk_calibrate(const stk_metrics *metrics, const stk_calibrate_config *config,
+                         stk_calibration *calibration, stk_error *err) {
+    return stk_calibrate_parts(metrics, config, calibration, NULL, err);
 }

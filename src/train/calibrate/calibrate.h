@@ -31,6 +31,26 @@ typedef struct stk_calibrate_config {
 STK_CHECKED stk_status stk_calibrate(const stk_metrics *metrics, const stk_calibrate_config *config,
                                      stk_calibration *calibration, stk_error *err);
 
+/* The held-out pictures are divided into so many parts. */
+#define STK_JUDGED_PARTS 4
+
+/* What the pictures of one part came to, judged by fits to the others. */
+typedef struct stk_judged_part {
+    size_t count;       /* pictures */
+    double loss;        /* mean log loss; at temperature 1 where others do not help all parts */
+    double plain_score; /* the metric of the likeliest classes; NaN where no rule was fitted */
+    double score;       /* the metric with the rule */
+} stk_judged_part;
+
+/* stk_calibrate() for tasks of one class; tells of each part, too. Without a calibration all counts
+ * are 0. The same samples are in the same parts whatever their outputs, as long as those are
+ * finite. */
+STK_CHECKED stk_status stk_calibrate_parts(const stk_metrics *metrics,
+                                           const stk_calibrate_config *config,
+                                           stk_calibration *calibration,
+                                           stk_judged_part *parts /* (STK_JUDGED_PARTS) */,
+                                           stk_error *err);
+
 /*
  * The sample of one class that was last added to `metrics` counts with these probabilities and the
  * answer of a rule: the named class, the place in the ranked list, the positive's probability.

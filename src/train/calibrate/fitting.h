@@ -42,6 +42,9 @@ typedef struct stk_fitting {
     stk_metrics plain;       /* owned: held-out pictures without a rule */
     stk_metrics judged;      /* owned: with rules that had not seen the picture */
     stk_metrics judged_each; /* owned: the same with f->each */
+    stk_judged_part *parts;  /* (STK_JUDGED_PARTS), the caller's: filled in; NULL: not asked for */
+    stk_metrics part_plain;  /* owned: the pictures of one part, where the metric has a rule */
+    stk_metrics part_judged;
 } stk_fitting;
 
 /* What moving the numbers of a rule by 1 in all costs. */

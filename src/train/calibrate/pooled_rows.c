@@ -2,11 +2,11 @@
 #include "train/calibrate/pooled_rows.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "dataset/targets.h"
 #include "metrics/probabilities.h"
 
 /* What is kept of a validation takes so much at most. */
@@ -40,6 +40,7 @@ static size_t count_kept(const stk_pooled_rows *rows, const int64_t *row_of, siz
 
 void stk_pooled_rows_free(stk_pooled_rows *rows) {
     stk_mem_free(rows->pictures);
+    stk_mem_free(rows->labels);
     stk_mem_free(rows->outputs);
     stk_mem_free(rows->targets);
     for (int p = 0; p < STK_POOL_WAYS; p++) {
@@ -59,11 +60,12 @@ stk_status stk_pooled_rows_open(stk_pooled_rows *rows, const stk_metrics_config 
     rows->every += rated->capacity * each / MOST_BYTES;
     rows->capacity = count_kept(rows, row_of, rated->capacity);
     rows->pictures = stk_mem_raw(rows->capacity, sizeof *rows->pictures);
+    rows->labels = stk_mem_raw(rows->capacity, sizeof *rows->labels);
     rows->outputs = stk_mem_raw(rows->capacity, outputs * sizeof *rows->outputs);
     rows->targets = classes ? NULL : stk_mem_raw(rows->capacity, outputs * sizeof *rows->targets);
     rows->values = stk_mem_new(outputs, 2 * sizeof *rows->values);
     rows->logits = stk_mem_new(outputs, sizeof *rows->logits);
-    bool good = rows->pictures != NULL && rows->outputs != NULL &&
+    bool good = rows->pictures != NULL && rows->labels != NULL && rows->outputs != NULL &&
                 (classes || rows->targets != NULL) && rows->values != NULL && rows->logits != NULL;
     stk_status status = good ? STK_OK : STK_FAIL_MEMORY(err, "validation");
     stk_metrics_config config = *rated;
@@ -89,7 +91,8 @@ void stk_pooled_rows_add(stk_pooled_rows *rows, int64_t row, const float *output
     if (at == rows->capacity || !is_kept(rows, row)) {
         return;
     }
-    rows->pictures[at] = (stk_row_picture){.row = row, .place = at, .label = label};
+    rows->pictures[at] = (stk_row_picture){row, at};
+    rows->labels[at] = label;
     memcpy(rows->outputs + at * width, outputs, width * sizeof *outputs);
     if (rows->targets != NULL) {
         memcpy(rows->targets + at * width, targets, width * sizeof *targets);
@@ -99,24 +102,11 @@ void stk_pooled_rows_add(stk_pooled_rows *rows, int64_t row, const float *output
 
 /* ---- pooling ---- */
 
-static int by_row(const void *a, const void *b) {
-    const stk_row_picture *x = a;
-    const stk_row_picture *y = b;
-    return x->row != y->row ? (x->row > y->row) - (x->row < y->row)
-                            : (x->place > y->place) - (x->place < y->place);
-}
-
 /* Whether two pictures have the same answer; a target that is not known is like any. */
-static bool is_same(const stk_pooled_rows *rows, const stk_row_picture *a,
-                    const stk_row_picture *b) {
-    size_t width = (size_t)rows->pooled[0].outputs;
-    bool same = rows->targets != NULL || a->label == b->label;
-    for (size_t k = 0; rows->targets != NULL && k < width; k++) {
-        float x = rows->targets[a->place * width + k];
-        float y = rows->targets[b->place * width + k];
-        same = same && !(x < y) && !(x > y);
-    }
-    return same;
+static bool is_same(const stk_pooled_rows *rows, size_t a, size_t b) {
+    const stk_targets targets = {.outputs = rows->pooled[0].outputs, .numbers = rows->targets};
+    return rows->targets != NULL ? stk_targets_agree(&targets, a, b)
+                                 : rows->labels[a] == rows->labels[b];
 }
 
 /* Pools a row of `count` pictures, and adds it to the rows of this way. */
@@ -146,7 +136,7 @@ static void add_row(stk_pooled_rows *rows, stk_pooling pool, const stk_row_pictu
         rows->logits[k] = (float)(m->task == STK_TASK_REGRESSION ? row[k] : log_p - log_not);
     }
     if (rows->targets == NULL) {
-        (void)stk_metrics_add(m, rows->logits, first->label);
+        (void)stk_metrics_add(m, rows->logits, rows->labels[first->place]);
     } else {
         (void)stk_metrics_add_targets(m, rows->logits, rows->targets + first->place * width);
     }
@@ -158,15 +148,13 @@ static void pool_rows(stk_pooled_rows *rows, double temperature) {
     for (int p = 0; p < STK_POOL_WAYS; p++) {
         stk_metrics_reset(&rows->pooled[p]);
     }
-    if (rows->count > 1) {
-        qsort(rows->pictures, rows->count, sizeof *rows->pictures, by_row);
-    }
+    stk_rows_sort(rows->pictures, rows->count);
     for (size_t first = 0, end; first < rows->count; first = end) {
         const stk_row_picture *pictures = rows->pictures + first;
         bool known = true;
-        for (end = first + 1; end < rows->count && rows->pictures[end].row == pictures->row;
-             end++) {
-            known = known && is_same(rows, pictures, &rows->pictures[end]);
+        end = stk_rows_end(rows->pictures, rows->count, first);
+        for (size_t i = first + 1; i < end; i++) {
+            known = known && is_same(rows, pictures->place, rows->pictures[i].place);
         }
         rows->several += known && end - first > 1;
         for (int p = 0; p < STK_POOL_WAYS && known; p++) {

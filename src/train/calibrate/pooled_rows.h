@@ -12,19 +12,14 @@
 #include "metrics/pooling.h"
 #include "train/calibrate/calibrate.h"
 
-typedef struct stk_row_picture {
-    int64_t row;  /* pictures with the same one are pooled */
-    size_t place; /* in `outputs` and `targets` */
-    int label;
-} stk_row_picture;
-
 typedef struct stk_pooled_rows {
     stk_metric metric;
     stk_pooling pool;                  /* the way that counts, or STK_POOL_AUTO */
     size_t every;                      /* one row of so many is kept */
     size_t count;                      /* kept pictures */
     size_t capacity;                   /* fixed by open */
-    stk_row_picture *pictures;         /* (capacity), owned */
+    stk_row_picture *pictures;         /* (capacity), owned; places are those of these lists: */
+    int *labels;                       /* (capacity), owned; 0 where there are targets */
     float *outputs;                    /* (capacity, outputs), owned: logits or numbers */
     float *targets;                    /* (capacity, outputs), owned; NULL: the task has classes */
     size_t several;                    /* rows of several pictures when they were last pooled */
