@@ -101,17 +101,25 @@ static void look_at_runs(run_look *look, const char *cell) {
     look->ascending += even && ascending && words >= TELLING_WORDS;
 }
 
+/* Whether a phrase stands in the text as words of its own: "iou" is a part of "various". */
+static bool has_phrase(const char *text, const char *phrase) {
+    size_t length = strlen(phrase);
+    for (const char *at = text; (at = strcasestr(at, phrase)) != NULL; at++) {
+        bool begins = at == text || !isalnum((unsigned char)at[-1]);
+        if (begins && !isalnum((unsigned char)at[length])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool says_masks(const stk_hints *hints) {
-    static const char *const phrases[] = {"run-length",
-                                          "run length",
-                                          "rle",
-                                          "dice",
-                                          "segmentation",
-                                          "IoU",
-                                          "intersection over union"};
+    static const char *const phrases[] = {
+        "run-length", "run length", "rle", "dice", "segmentation", "IoU", "intersection over union",
+    };
     bool found = false;
     for (size_t i = 0; hints->text != NULL && !found && i < STK_COUNT(phrases); i++) {
-        found = strcasestr(hints->text, phrases[i]) != NULL;
+        found = has_phrase(hints->text, phrases[i]);
     }
     return found;
 }

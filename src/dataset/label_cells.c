@@ -99,7 +99,8 @@ static void look_at(cell_look *look, const char *cell) {
         return;
     }
     look->filled++;
-    look->bracketed += stk_cell_bracket(cell) != '\0';
+    bool record = cell[0] == '{' && strchr(cell, ':') != NULL; /* names and values */
+    look->bracketed += stk_cell_bracket(cell) != '\0' && !record;
     look->numbers += stk_cell_number(cell, &x);
     look->missing += stk_cell_is_missing(cell);
     look->commas += decimals != NULL;
@@ -155,7 +156,10 @@ static char free_divider(const stk_csv *csv, size_t column) {
     return '\t';
 }
 
+/* Brackets alone may be a part of names: "(red)". Lists have quotes, or several labels somewhere,
+ * or none. */
 static void find_lists(stk_cell_form *form, const stk_csv *csv, size_t column) {
+    bool lists = false;
     form->divider = free_divider(csv, column);
     for (size_t row = 0; row < csv->rows; row++) {
         const char *cell = stk_csv_cell(csv, row, column);
@@ -169,9 +173,13 @@ static void find_lists(stk_cell_form *form, const stk_csv *csv, size_t column) {
         while (stk_cell_item(&at, &length, &form->quote) != NULL) {
             items++;
         }
+        lists = lists || items != 1 || form->quote != '\0';
         if (form->example[0] == '\0' || (items > 1 && strchr(form->example, ',') == NULL)) {
             snprintf(form->example, sizeof form->example, "%s", cell);
         }
+    }
+    if (!lists) {
+        *form = (stk_cell_form){0};
     }
 }
 

@@ -74,6 +74,13 @@ static void lists_with_brackets(void) {
     REQUIRE(d != NULL);
     CHECK(d->answer.bracket == '\0' && d->answer.divider == '|');
     stk_dataset_free(d);
+    static const char *const names[] = {"(red)", "(blue)", "(green)", NULL};
+    static const char *const records[] = {"{'kind': 1}", "{'kind': 2}", "{'kind': 3}", NULL};
+    put_rows("id,label", names, 24); /* no lists */
+    stk_dataset_free(opens_as(STK_TASK_SINGLE, "label has 3 classes"));
+    put_rows("id,label", records, 24);
+    stk_dataset_free(opens_as(STK_TASK_SINGLE, "label has 3 classes"));
+    put_rows("id,label", json_lists, 24);
     stk_dataset_options o = options();
     o.task = STK_TASK_SINGLE; /* each text as it is */
     d = open_with(&o);

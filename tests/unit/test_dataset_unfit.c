@@ -61,6 +61,9 @@ static void runs_of_pixels(void) {
     put_folder_of("id,what", unsorted, "id,what", "1 2");
     put_text("description.md", "Rated by the mean Dice coefficient.\n");
     fails_with(STK_ERR_DATA, "masks as runs of pixels");
+    put_folder_of("id,what", unsorted, "id,what", "1 2");
+    put_text("description.md", "Rated by various indices of Charles.\n"); /* no such words */
+    trains_as(STK_TASK_AUTO, 10);
     static const char *const fours[] = {"1 20 30 44", "2 3 40 50", "5 6 20 99", NULL};
     put_folder_of("id,attribute_ids", fours, NULL, NULL); /* always four labels */
     trains_as(STK_TASK_AUTO, 11);
