@@ -79,6 +79,9 @@ static void look_at_runs(run_look *look, const char *cell) {
     bool whole = true;
     bool ascending = true;
     double start = 0;
+    if (stk_cell_is_missing(cell) || stk_str_equal(cell, "-1")) {
+        return; /* no mask */
+    }
     for (const char *word; whole && (word = next_word(&cell, &length)) != NULL; words++) {
         double x = 0;
         whole = is_number(word, length, &x) && x >= 0 && x == floor(x);
@@ -144,19 +147,21 @@ typedef struct number_look {
     size_t fractions; /* of these, those with a number that is not whole */
     size_t first;     /* numbers in the first */
     size_t brackets;
+    size_t nested; /* of these, lists of lists */
 } number_look;
 
 static void look_at_numbers(number_look *look, const char *cell) {
-    const char *at = cell + (stk_cell_bracket(cell) != '\0');
-    bool bracket = at > cell;
+    static const char separators[] = " \t,;[](){}";
+    const char *at = cell;
+    bool bracket = stk_cell_bracket(cell) != '\0';
     size_t words = 0;
     bool numbers = true;
     bool fraction = false;
     if (cell[0] == '\0') {
         return;
     }
-    while (numbers && *(at += strspn(at, " \t,;")) != '\0' && !(bracket && at[1] == '\0')) {
-        size_t length = strcspn(at, " \t,;)]}");
+    while (numbers && *(at += strspn(at, separators)) != '\0') {
+        size_t length = strcspn(at, separators);
         double x;
         numbers = length > 0 && is_number(at, length, &x);
         fraction = fraction || (numbers && memchr(at, '.', length) != NULL);
@@ -170,6 +175,7 @@ static void look_at_numbers(number_look *look, const char *cell) {
         look->several++;
         look->same += words == look->first;
         look->fractions += fraction;
+        look->nested += bracket && strpbrk(cell + 1, "[({") != NULL;
     }
 }
 
@@ -180,7 +186,7 @@ static bool are_vectors(const stk_csv *csv, size_t column) {
         look_at_numbers(&look, stk_csv_cell(csv, row, column));
     }
     return nearly(look.several, look.filled) &&
-           (2 * look.fractions > look.several ||
+           (2 * look.fractions > look.several || 2 * look.nested > look.several ||
             (nearly(look.brackets, look.filled) && look.same == look.several));
 }
 
@@ -338,6 +344,23 @@ static bool is_second(const stk_ask_tables *t, size_t column) {
     return numbers == 0 && differ(csv, t->id, column);
 }
 
+/* Whether most cells of a column that names pictures are ids of other rows: pairs, too. */
+static stk_status has_ids(const stk_ask_tables *t, size_t column, bool *has, stk_error *err) {
+    stk_map ids = {0};
+    bool ok = true;
+    bool added;
+    size_t found = 0;
+    for (size_t row = 0; ok && row < t->train->rows; row++) {
+        ok = stk_map_add(&ids, stk_csv_cell(t->train, row, t->id), row, &added);
+    }
+    for (size_t row = 0; ok && row < t->train->rows; row++) {
+        found += stk_map_find(&ids, stk_csv_cell(t->train, row, column), NULL);
+    }
+    stk_map_free(&ids);
+    *has = 2 * found > t->train->rows;
+    return ok ? STK_OK : STK_FAIL_MEMORY(err, t->where);
+}
+
 /* A second column that names pictures: the other one of a pair, or a mask. */
 static stk_status refuse_pairs(const stk_ask_tables *t, stk_error *err) {
     const stk_csv *csv = t->train;
@@ -347,7 +370,14 @@ static stk_status refuse_pairs(const stk_ask_tables *t, stk_error *err) {
     }
     for (size_t c = 0; c < csv->columns; c++) {
         bool other = c != t->id && names_pictures(csv, c) && differ(csv, t->id, c);
-        if (c != t->id && is_second(t, c)) {
+        bool pairs = c != t->id && is_second(t, c);
+        if (other && !pairs) {
+            stk_status status = has_ids(t, c, &pairs, err);
+            if (status != STK_OK) {
+                return status;
+            }
+        }
+        if (pairs) {
             return STK_FAIL(err, STK_ERR_DATA,
                             "columns '%s' and '%s' of %s name two pictures in each row: Stoker "
                             "predicts each picture alone and compares no pairs; to learn a column "
@@ -413,7 +443,7 @@ static stk_status refuse_boxes(const stk_ask_tables *t, stk_error *err) {
         named += stk_ask_is_answer(t, c) &&
                  stk_box_columns_have(&boxes, stk_csv_column(t->train, t->sample->header[c]));
     }
-    asked = asked || (named > 0 && named >= asked_columns);
+    asked = asked || named == 4 || (named > 0 && named >= asked_columns);
     stk_status status = STK_OK;
     if (!asked && t->sample == NULL && boxes.count > 0) {
         status = repeats(t, &asked, err);

@@ -118,8 +118,9 @@ static bool sample_has(const stk_csv *sample, size_t answer, bool (*fits)(const 
     return found;
 }
 
-static bool has_comma(const char *text) {
-    return strchr(text, ',') != NULL;
+/* Whether a text has commas that are no decimal comma. */
+static bool has_list_comma(const char *text) {
+    return strchr(text, ',') != NULL && decimals_of(text) == NULL;
 }
 
 static bool takes_numbers(stk_task task) {
@@ -129,7 +130,7 @@ static bool takes_numbers(stk_task task) {
 /* "0,95" may be two labels, too: several decimals begin with 0, and the sample has no commas. */
 static bool is_decimal(const cell_look *look, stk_task task, const stk_csv *sample, size_t answer) {
     bool all = look->commas + look->missing == look->filled && 2 * look->decimal > look->filled;
-    bool telling = look->telling > 1 && !sample_has(sample, answer, has_comma);
+    bool telling = look->telling > 1 && !sample_has(sample, answer, has_list_comma);
     return all && takes_numbers(task) && (telling || task == STK_TASK_REGRESSION);
 }
 

@@ -116,6 +116,9 @@ static void decimal_commas(void) {
     d = opens_as(STK_TASK_REGRESSION, "label has 5 different numbers from -2.08 to 3");
     stk_dataset_free(d);
     CHECK_CONTAINS(decisions, "numbers of label with decimal points");
+    put_sample("id,label", "\"0,00\""); /* a sample of such numbers says nothing else */
+    d = opens_as(STK_TASK_REGRESSION, "label has 5 different numbers from -2.08 to 3");
+    stk_dataset_free(d);
     put_rows("id,label", pairs, 20);
     d = opens_as(STK_TASK_MULTILABEL, "such as '1,2'");
     REQUIRE(d != NULL && d->class_count == 3);

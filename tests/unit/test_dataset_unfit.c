@@ -48,7 +48,7 @@ static void trains_as(stk_task task, int outputs) {
 static void runs_of_pixels(void) {
     static const char *const runs[] = {"0 87 101 22 202 43", "", "5 3 9 1 20 4 30 2",
                                        "1 2 10 5 44 1 70 3", NULL};
-    static const char *const unsorted[] = {"104 4 2247 6 978 9", "5 1 3 2", "", NULL};
+    static const char *const unsorted[] = {"104 4 2247 6 978 9", "5 1 3 2", "-1", "", NULL};
     static const char *const attributes[] = {"51 111 1092",        "3 51",   "7",
                                              "111 2000 2001 3000", "3 7 51", NULL};
     put_folder_of("id,what", runs, "id,what", "1 1");
@@ -63,7 +63,7 @@ static void runs_of_pixels(void) {
     fails_with(STK_ERR_DATA, "masks as runs of pixels");
     put_folder_of("id,what", unsorted, "id,what", "1 2");
     put_text("description.md", "Rated by various indices of Charles.\n"); /* no such words */
-    trains_as(STK_TASK_AUTO, 10);
+    trains_as(STK_TASK_AUTO, 11);
     static const char *const fours[] = {"1 20 30 44", "2 3 40 50", "5 6 20 99", NULL};
     put_folder_of("id,attribute_ids", fours, NULL, NULL); /* always four labels */
     trains_as(STK_TASK_AUTO, 11);
@@ -81,6 +81,8 @@ static void masks_and_pairs_of_pictures(void) {
     put_folder_of("image,mask,label", both, NULL, NULL); /* labels beside masks are learned */
     trains_as(STK_TASK_AUTO, 2);
     static const char *const people[] = {"F1/M2,1", "F1/M3,0", NULL};
+    put_folder_of("left,right,same", pairs, "left,same", "0.5");
+    fails_with(STK_ERR_DATA, "columns 'left' and 'right' of ");
     put_folder_of("p1,p2,same", people, NULL, NULL);
     fails_with(STK_ERR_DATA, "columns 'p1' and 'p2' of ");
     put_folder_of("image1,image2,same", pairs, "image1,same", "0.5");
@@ -126,6 +128,8 @@ static void boxes(void) {
          "(xmin ... ymax in train.csv)"},
         {"id,kind,bbox_x1,bbox_y1,bbox_x2,bbox_y2", corners, "id,bbox_x1,bbox_y1,bbox_x2,bbox_y2",
          "0,0,0,0", "(bbox_x1 ... bbox_y2 in train.csv)"},
+        {"id,kind,x,y,w,h", corners, "id,kind,conf,x,y,w,h", "a,0.5,0,0,1,1",
+         "(x ... h in train.csv)"},
         {"id,annotations", records, "id,annotations", "0.5 0 0 100 100",
          "(annotations in train.csv)"},
         {"id,labels", named, "id,labels", "U+003F 1 1 2 2", "(labels in train.csv)"},
@@ -153,6 +157,10 @@ static void several_numbers_in_a_cell(void) {
     put_folder_of("id,label", tuples, "id,label", "\"(0, 0)\"");
     fails_with(STK_ERR_DATA, "holds several numbers in a cell, such as '(30, 47)'");
     CHECK_CONTAINS(error.message, "--label-column A,B");
+    static const char *const outlines[] = {"\"[[3, 4], [5, 6], [7, 8]]\"", "\"[[1, 2], [3, 4]]\"",
+                                           NULL};
+    put_folder_of("id,outline", outlines, NULL, NULL);
+    fails_with(STK_ERR_DATA, "several numbers in a cell, such as '[[3, 4], [5, 6], [7, 8]]'");
     put_folder_of("id,label", points, "id,label", "0.5 0.5");
     fails_with(STK_ERR_DATA, "several numbers in a cell, such as '0.44 0.24'");
     trains_as(STK_TASK_SINGLE, 3);
