@@ -8,11 +8,6 @@
 #include "base/error.h"
 #include "base/mem.h"
 
-/* Words in the names of columns that hold classes; column names are compared word by word. */
-static const char *const label_words[] = {"label",   "labels",     "class",   "category",
-                                          "target",  "categories", "breed",   "species",
-                                          "disease", "diagnosis",  "outcome", NULL};
-
 /* The sample's columns are classes when so many of them are texts of the column. */
 #define CLASSES_IN_HEADER 0.5
 
@@ -32,10 +27,6 @@ static bool is_free(const stk_ask_tables *t, size_t column) {
 static bool is_candidate(const stk_ask_tables *t, size_t column) {
     return is_free(t, column) && t->train->header[column][0] != '\0' &&
            (t->test == NULL || stk_csv_column(t->test, t->train->header[column]) == SIZE_MAX);
-}
-
-static bool has_label_word(const char *name) {
-    return stk_has_word_of(name, label_words);
 }
 
 static void take(stk_ask *ask, size_t column) {
@@ -202,8 +193,16 @@ stk_status stk_ask_columns(stk_ask *ask, const stk_listing *listing, const stk_a
         status = take_classes_in_header(ask, t, err);
     }
     if (status == STK_OK && ask->count == 0) {
+        size_t column;
+        status = stk_ask_column_by_cells(t, &column, err);
+        if (status == STK_OK && column != SIZE_MAX) {
+            take(ask, column);
+        }
+    }
+    if (status == STK_OK && ask->count == 0) {
         bool found = take_only(ask, t, stk_table_is_label_name) > 0 ||
-                     take_only(ask, t, NULL) == 1 || take_only(ask, t, has_label_word) > 0;
+                     take_only(ask, t, NULL) == 1 ||
+                     take_only(ask, t, stk_table_has_label_word) > 0;
         status = found ? STK_OK : take_flags(ask, t, err);
     }
     return status == STK_OK && ask->count == 0 ? fail_unclear(t, err) : status;

@@ -5,11 +5,8 @@
  * metric that --metric or else the description names; the cells of the sample submission, which are
  * placeholders but of the wanted kind; the names of columns. The reason is kept for people.
  */
-#include "dataset/ask.h"
+#include "dataset/asking.h"
 
-#include <ctype.h>
-#include <math.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,181 +19,30 @@
 #include "dataset/sample_cells.h"
 #include "metrics/metric_words.h"
 
-/* More different numbers than people give to classes by hand. */
-#define MANY_NUMBERS 20
-#define MANY_WHOLE 30
+/* Fewer rows tell nothing about how often their texts repeat. */
+#define FEWEST_TELLING 20
 
-/* Rows per number: below the first the numbers are measured, below the second perhaps. */
-#define FEW_PER_NUMBER 3
-#define SOME_PER_NUMBER 20
-
-/* Steps of a scale, at most. */
-#define MOST_STEPS 12
+/* Label columns that a reason names, at most. */
+#define MOST_NAMED 5
 
 /* Names in a list of ranked classes where nothing says how many. */
 #define USUAL_RANKED 5
-
-/* Names of columns whose numbers are names of classes. */
-static const char *const identities[] = {"id",      "ids",      "idx",        "index",    "class",
-                                         "classes", "category", "categories", "breed",    "species",
-                                         "type",    "code",     "kind",       "name",     "family",
-                                         "genus",   "digit",    "group",      "identity", NULL};
-
-/* Names of columns whose numbers are steps of a scale. */
-static const char *const steps[] = {"grade", "level", "stage",  "severity", "diagnosis", "rating",
-                                    "score", "stars", "degree", "quality",  NULL};
-
-/* Texts that mean yes. */
-static const char *const yes_texts[] = {"1", "1.0", "true", "yes", "y", "t", "positive", "pos"};
 
 /* Classes of pictures that belong to no class, word by word: whales nobody knows. */
 static const char *const strangers[] = {"new", "unknown", "other", "stranger", NULL};
 
 /* ---- deciding ---- */
 
-/* What may be taken for something else; told where the decision stands. */
-typedef struct doubts {
-    char texts[2][600];
-    size_t count;
-} doubts;
-
-/* What is known while it is decided. */
-typedef struct asking {
-    stk_ask *ask;
-    doubts *doubts;
-    const stk_listing *listing;
-    const stk_ask_tables *tables;
-    const stk_hints *hints;
-    stk_task wanted; /* --task */
-    stk_sample_cells sample;
-    bool has_sample;
-    size_t asked;              /* columns of the sample that are answers */
-    stk_column_profile labels; /* owned: of the only label column */
-    stk_label_lists lists;
-    const char *name; /* of that column */
-} asking;
-
-static void STK_PRINTF(2, 3) say(stk_ask *ask, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(ask->reason, sizeof ask->reason, format, arguments);
-    va_end(arguments);
-}
-
-static void STK_PRINTF(2, 3) doubt(asking *a, const char *format, ...) {
-    va_list arguments;
-    if (a->doubts->count < STK_COUNT(a->doubts->texts)) {
-        char *text = a->doubts->texts[a->doubts->count++];
-        va_start(arguments, format);
-        vsnprintf(text, sizeof a->doubts->texts[0], format, arguments);
-        va_end(arguments);
-    }
-}
-
-static void decide(asking *a, stk_task task, stk_answer_kind kind) {
+static void decide(stk_asking *a, stk_task task, stk_answer_kind kind) {
     a->ask->task = task;
-    a->ask->answer = (stk_answer){
-        .kind = kind, .divider = a->lists.divider != '\0' ? a->lists.divider : ' ', .stranger = -1};
-}
-
-typedef enum suspicion { NONE, DOUBT, CERTAINTY } suspicion;
-
-/* Whether numbers measure something rather than name a class. */
-static suspicion suspect_numbers(const asking *a) {
-    const stk_column_profile *p = &a->labels;
-    bool few_each = p->rows < FEW_PER_NUMBER * p->count;
-    bool many = p->count > MANY_NUMBERS || (few_each && p->count > 2);
-    if (p->fractions) {
-        return many ? CERTAINTY : NONE;
-    }
-    if (stk_has_word_of(a->name, identities)) {
-        return NONE;
-    }
-    if (stk_table_is_measure_name(a->name)) {
-        return many ? CERTAINTY : p->count > 2 ? DOUBT : NONE;
-    }
-    if (p->count <= MANY_WHOLE) {
-        return NONE;
-    }
-    if (!stk_table_is_label_name(a->name)) {
-        return DOUBT;
-    }
-    /* Numbers of classes leave no gaps, or have many pictures each. */
-    bool gaps = p->most - p->least + 1 > 1.2 * (double)p->count;
-    return gaps && p->rows < SOME_PER_NUMBER * p->count ? DOUBT : NONE;
-}
-
-/* Whether the column's numbers are amounts. Where it is in doubt, a warning says what was taken. */
-static bool is_regression(asking *a) {
-    const stk_column_profile *p = &a->labels;
-    const stk_hints *h = a->hints;
-    if (!stk_column_is_numeric(p) || p->count < 3) {
-        return false;
-    }
-    const char *kind = p->fractions ? "numbers" : "whole numbers";
-    if (h->numbers) {
-        say(a->ask, "%s is rated by %s", a->name, h->phrase);
-        return true;
-    }
-    suspicion suspected = suspect_numbers(a);
-    if (suspected == CERTAINTY) {
-        say(a->ask, "%s has %zu different %s from %s to %s", a->name, p->count, kind, p->least_text,
-            p->most_text);
-        return true;
-    }
-    if (h->labels || h->steps || h->ranked > 0 || stk_has_word_of(a->name, identities)) {
-        return false;
-    }
-    if (a->has_sample && a->sample.fractions > 0 && a->asked == 1) {
-        say(a->ask, "the sample has %s for the whole numbers of %s", a->sample.first, a->name);
-        return true;
-    }
-    if (suspected == NONE) {
-        return false;
-    }
-    bool amount = p->count > MANY_NUMBERS && !stk_table_is_label_name(a->name);
-    doubt(a,
-          "column '%s' of %s holds %zu different %s from %s to %s in %zu rows: %s; "
-          "--task %s takes them %s",
-          a->name, a->tables->file, p->count, kind, p->least_text, p->most_text, p->rows,
-          amount ? "they are taken as amounts" : "each is taken as a class of its own",
-          amount ? "single" : "regression", amount ? "as classes" : "as amounts");
-    say(a->ask, "%s looks measured", a->name);
-    return amount;
-}
-
-/* Whole numbers that are steps of a scale. */
-static bool is_ordinal(asking *a) {
-    const stk_column_profile *p = &a->labels;
-    bool scale = stk_column_is_numeric(p) && !p->fractions && p->count > 2 &&
-                 p->count <= MOST_STEPS && p->most - p->least + 1 == (double)p->count;
-    if (scale && a->hints->steps) {
-        say(a->ask, "%s has the steps %s to %s, rated by %s", a->name, p->least_text, p->most_text,
-            a->hints->phrase);
-        return true;
-    }
-    bool other = a->hints->labels || a->hints->probabilities || a->hints->ranked > 0 ||
-                 (a->has_sample && a->asked > 1);
-    if (scale && !other && stk_has_word_of(a->name, steps)) {
-        say(a->ask, "%s has the steps %s to %s", a->name, p->least_text, p->most_text);
-        return true;
-    }
-    return false;
+    a->ask->divider = (char)(a->lists.divider != '\0' ? a->lists.divider : ' ');
+    a->ask->answer = (stk_answer){.kind = kind, .divider = a->ask->divider, .stranger = -1};
 }
 
 /* ---- two classes ---- */
 
-static bool is_yes(const char *text) {
-    for (size_t i = 0; i < STK_COUNT(yes_texts); i++) {
-        if (stk_str_equal_nocase(text, yes_texts[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* The answer column of a sample that has one. */
-static const char *answer_name(const asking *a) {
+static const char *answer_name(const stk_asking *a) {
     const stk_ask_tables *t = a->tables;
     for (size_t c = 0; a->has_sample && c < t->sample->columns; c++) {
         if (c != t->sample_id && c != t->sample_kept) {
@@ -206,30 +52,11 @@ static const char *answer_name(const asking *a) {
     return NULL;
 }
 
-/* Which of two classes is the positive one. */
-static const char *positive_of(const asking *a, const char *first, const char *second) {
-    double x;
-    double y;
-    const char *column = answer_name(a);
-    if (stk_cell_number(first, &x) && stk_cell_number(second, &y)) {
-        return x > y ? first : second;
-    }
-    if (is_yes(first) != is_yes(second)) {
-        return is_yes(first) ? first : second;
-    }
-    if (column != NULL && stk_str_equal_nocase(column, first)) {
-        return first;
-    }
-    if (column != NULL && stk_str_equal_nocase(column, second)) {
-        return second;
-    }
-    int told = stk_hints_positive(a->hints, first, second);
-    return told == 0 ? first : told == 1 ? second : strcmp(first, second) > 0 ? first : second;
-}
-
 /* Probability or label: the metric says it, or else the cells of the sample. */
-static void decide_binary(asking *a, const char *first, const char *second) {
-    const char *positive = positive_of(a, first, second);
+static void decide_binary(stk_asking *a, const char *first, const char *second) {
+    bool guessed;
+    const char *positive =
+        stk_ask_positive(a->listing->options, a->hints, answer_name(a), first, second, &guessed);
     const stk_sample_cells *s = &a->sample;
     const stk_hints *h = a->hints;
     a->ask->positive = positive;
@@ -239,39 +66,85 @@ static void decide_binary(asking *a, const char *first, const char *second) {
     if (!a->has_sample || a->asked != 1) {
         bool columns = a->has_sample && a->asked > 1;
         decide(a, STK_TASK_BINARY, columns ? STK_ANSWER_PROBABILITIES : STK_ANSWER_LABEL);
-        say(a->ask, "%s or %s%s", first, second,
-            columns ? ", and the sample has a column for each" : "");
+        stk_ask_say(a->ask, "%s or %s%s", first, second,
+                    columns ? ", and the sample has a column for each" : "");
     } else if (probability) {
         decide(a, STK_TASK_BINARY, STK_ANSWER_POSITIVE);
         if (h->probabilities) {
-            say(a->ask, "the metric is %s", h->phrase);
+            stk_ask_say(a->ask, "the metric is %s", h->phrase);
         } else {
-            say(a->ask, "the sample has %s in its only column", s->first);
+            stk_ask_say(a->ask, "the sample has %s in its only column", s->first);
+        }
+        if (guessed) {
+            stk_ask_doubt(
+                a,
+                "nothing says whether the probability of '%.80s' or of '%.80s' is wanted: that of "
+                "'%.80s' is written, which is a guess; --positive NAME says it",
+                first, second, positive);
         }
     } else {
         decide(a, STK_TASK_BINARY, STK_ANSWER_LABEL);
-        say(a->ask, "%s or %s, as the %s asks for", first, second,
-            h->labels ? h->phrase : "sample");
+        stk_ask_say(a->ask, "%s or %s, as the %s asks for", first, second,
+                    h->labels ? h->phrase : "sample");
     }
 }
 
 /* ---- several labels, ranked classes, classes ---- */
 
-static bool is_multilabel(asking *a) {
-    const stk_label_lists *lists = &a->lists;
+/* A list is written as the sample has it, or else as the table. */
+static void take_list_form(stk_asking *a) {
+    const stk_cell_form *form = &a->ask->form;
+    stk_answer *answer = &a->ask->answer;
+    answer->bracket = a->has_sample ? a->sample.bracket : form->bracket;
+    answer->quote = a->sample.quote != '\0' ? a->sample.quote : form->quote;
+    if (answer->bracket != '\0') {
+        answer->divider = ',';
+    } else if (form->bracket != '\0' && a->has_sample) {
+        answer->divider = a->sample.divider;
+    }
+}
+
+/* One column for all labels, or one for each. */
+static void decide_multilabel(stk_asking *a) {
+    bool columns = a->has_sample && a->asked > 1;
+    decide(a, STK_TASK_MULTILABEL,
+           !columns           ? STK_ANSWER_LIST
+           : a->hints->labels ? STK_ANSWER_FLAGS
+                              : STK_ANSWER_SCORES);
+    if (!columns) {
+        take_list_form(a);
+    }
+}
+
+static bool is_multilabel(stk_asking *a) {
+    stk_label_lists *lists = &a->lists;
     bool by_sample = a->has_sample && a->asked == 1 && a->sample.lists > 0;
+    const char *columns = a->has_sample && a->asked > 1 ? "; the sample has a column for each" : "";
+    if (a->ask->form.bracket != '\0') {
+        lists->divider = a->ask->form.divider;
+        stk_ask_say(a->ask, "cells of %s are lists of labels, such as %.60s%s", a->name,
+                    a->ask->form.example, columns);
+        return true;
+    }
     if (lists->listed > 0 || (lists->doubtful && by_sample)) {
-        say(a->ask, "cells of %s hold several labels, such as '%.60s'", a->name, lists->example);
+        stk_ask_say(a->ask, "cells of %s hold several labels, such as '%.60s'%s", a->name,
+                    lists->example, columns);
         return true;
     }
     if (lists->doubtful) {
-        doubt(a,
-              "column '%s' of %s may hold several labels in a cell, such as '%.100s': "
-              "each of the %zu texts is taken as a class of its own; --task "
-              "multilabel divides them",
-              a->name, a->tables->file, lists->example, a->labels.count);
+        stk_ask_doubt(a,
+                      "column '%s' of %s may hold several labels in a cell, such as '%.100s': "
+                      "each of the %zu texts is taken as a class of its own; --task "
+                      "multilabel divides them",
+                      a->name, a->tables->file, lists->example, a->labels.count);
     }
     return false;
+}
+
+/* Whether the sample has a class and its probability in a cell. */
+static bool is_sure(const stk_asking *a) {
+    const stk_sample_cells *s = &a->sample;
+    return a->has_sample && a->asked == 1 && s->sure > 0 && 10 * s->sure >= 9 * s->cells;
 }
 
 static const char *stranger_among(const stk_column_profile *p) {
@@ -287,45 +160,86 @@ static const char *stranger_among(const stk_column_profile *p) {
     return found;
 }
 
-static bool is_ranking(asking *a) {
+static bool is_ranking(stk_asking *a) {
     const stk_sample_cells *s = &a->sample;
     bool by_sample = a->has_sample && a->asked == 1 && s->cells > 0 && 2 * s->lists > s->cells &&
                      !a->hints->labels && !a->hints->probabilities;
-    if (!by_sample && a->hints->ranked == 0) {
+    bool names = s->known > 0 || !a->lists.blanks; /* not a placeholder of several words */
+    if (is_sure(a) || ((!by_sample || !names) && a->hints->ranked == 0)) {
         return false;
+    }
+    if (a->lists.blanks_example != NULL) {
+        stk_ask_doubt(a,
+                      "names of classes have blanks, such as '%.80s', and so have the lists of the "
+                      "submission between two names: it cannot be told where a name ends",
+                      a->lists.blanks_example);
     }
     decide(a, STK_TASK_RANKING, STK_ANSWER_RANKED);
     a->ask->answer.divider = ' ';
     a->ask->answer.most = a->hints->ranked > 0 ? a->hints->ranked : (int)s->words;
     a->ask->stranger = stranger_among(&a->labels);
     if (a->hints->ranked > 0) {
-        say(a->ask, "the %d likeliest classes of %s: the metric is %s", a->ask->answer.most,
-            a->name, a->hints->phrase);
+        stk_ask_say(a->ask, "the %d likeliest classes of %s: the metric is %s", a->ask->answer.most,
+                    a->name, a->hints->phrase);
     } else {
-        say(a->ask, "the sample has %zu names in a cell", s->words);
+        stk_ask_say(a->ask, "the sample has %zu names in a cell", s->words);
     }
     return true;
 }
 
-static void decide_single(asking *a) {
+/* Texts that hardly repeat are names of single pictures, dates or sentences rather than classes. */
+static void doubt_texts(stk_asking *a) {
+    const stk_column_profile *p = &a->labels;
+    if (!stk_column_is_numeric(p) && a->tables->file != NULL && p->rows >= FEWEST_TELLING &&
+        p->rows < STK_HARDLY_REPEATED * p->count) {
+        stk_ask_doubt(
+            a,
+            "column '%s' of %s holds %zu different texts in %zu rows, such as '%.80s': each is "
+            "taken as a class of its own; --label-column names another column",
+            a->name, a->tables->file, p->count, p->rows, p->texts[0].text);
+    }
+}
+
+/* A sample of numbers wants numbers for classes, and nothing says which. */
+static void doubt_numbers(stk_asking *a) {
+    const stk_sample_cells *s = &a->sample;
+    if (a->has_sample && a->asked == 1 && s->cells > 0 && s->numbers == s->cells &&
+        a->labels.numbers == 0) {
+        stk_ask_doubt(a,
+                      "the sample submission has numbers, such as '%s', and classes have names, "
+                      "such as '%.80s': names are written%s",
+                      s->first, a->labels.texts[0].text,
+                      a->tables->file != NULL
+                          ? "; --label-column takes a column of numbers, if there is one"
+                          : "");
+    }
+}
+
+static void decide_single(stk_asking *a) {
     bool columns = a->has_sample && a->asked > 1;
-    decide(a, STK_TASK_SINGLE, columns ? STK_ANSWER_PROBABILITIES : STK_ANSWER_LABEL);
-    say(a->ask, "%s has %zu classes%s", a->name, a->labels.count,
-        columns         ? ", and the sample a column for each"
-        : a->has_sample ? ", and the sample one column for the label"
-                        : "");
+    bool sure = is_sure(a);
+    decide(a, STK_TASK_SINGLE,
+           columns ? STK_ANSWER_PROBABILITIES
+           : sure  ? STK_ANSWER_SURE
+                   : STK_ANSWER_LABEL);
+    stk_ask_say(a->ask, "%s has %zu classes%s", a->name, a->labels.count,
+                columns         ? ", and the sample a column for each"
+                : sure          ? ", and the sample a class and a probability in each cell"
+                : a->has_sample ? ", and the sample one column for the label"
+                                : "");
+    doubt_numbers(a);
 }
 
 /* ---- by what --task says ---- */
 
-static stk_status fail_wanted(const asking *a, const char *why, stk_error *err) {
+static stk_status fail_wanted(const stk_asking *a, const char *why, stk_error *err) {
     return STK_FAIL(err, STK_ERR_USAGE,
                     "--task %s: column '%s' of %s %s; pass another task, or "
                     "another --label-column",
                     stk_task_name(a->wanted), a->name, a->tables->where, why);
 }
 
-static stk_status decide_wanted(asking *a, stk_error *err) {
+static stk_status decide_wanted(stk_asking *a, stk_error *err) {
     const stk_column_profile *p = &a->labels;
     switch (a->wanted) {
     case STK_TASK_BINARY:
@@ -335,7 +249,9 @@ static stk_status decide_wanted(asking *a, stk_error *err) {
         decide_binary(a, p->texts[0].text, p->texts[1].text);
         break;
     case STK_TASK_MULTILABEL:
-        decide(a, STK_TASK_MULTILABEL, STK_ANSWER_LIST);
+        a->lists.divider =
+            (char)(a->ask->form.bracket != '\0' ? a->ask->form.divider : a->lists.divider);
+        decide_multilabel(a);
         break;
     case STK_TASK_ORDINAL:
         if (!stk_column_is_numeric(p)) {
@@ -362,36 +278,37 @@ static stk_status decide_wanted(asking *a, stk_error *err) {
         decide_single(a);
         break;
     }
-    say(a->ask, "--task %s", stk_task_name(a->wanted));
+    stk_ask_say(a->ask, "--task %s", stk_task_name(a->wanted));
     return STK_OK;
 }
 
-static stk_status decide_column(asking *a, stk_error *err) {
+static stk_status decide_column(stk_asking *a, stk_error *err) {
     if (a->wanted != STK_TASK_AUTO) {
         return decide_wanted(a, err);
     }
     const stk_column_profile *p = &a->labels;
     if (is_multilabel(a)) {
-        decide(a, STK_TASK_MULTILABEL, STK_ANSWER_LIST);
+        decide_multilabel(a);
     } else if (a->ask->values) {
         decide_single(a);
     } else if (is_ranking(a)) {
         return STK_OK;
-    } else if (is_regression(a)) {
+    } else if (stk_ask_is_regression(a)) {
         decide(a, STK_TASK_REGRESSION, STK_ANSWER_NUMBERS);
-    } else if (is_ordinal(a)) {
+    } else if (stk_ask_is_ordinal(a)) {
         decide(a, STK_TASK_ORDINAL, STK_ANSWER_LABEL);
-    } else if (p->count == 2) {
+    } else if (p->count == 2 && !is_sure(a)) {
         decide_binary(a, p->texts[0].text, p->texts[1].text);
     } else {
         decide_single(a);
+        doubt_texts(a);
     }
     return STK_OK;
 }
 
 /* ---- several label columns ---- */
 
-static stk_status decide_columns(asking *a, stk_error *err) {
+static stk_status decide_columns(stk_asking *a, stk_error *err) {
     stk_label_columns c;
     size_t count = a->ask->count;
     stk_status status = stk_label_columns_look(&c, a->tables->train, a->ask->labels, count, err);
@@ -411,13 +328,17 @@ static stk_status decide_columns(asking *a, stk_error *err) {
     if (task == STK_TASK_SINGLE && c.one_hot) {
         decide(a, task, STK_ANSWER_PROBABILITIES);
         a->ask->one_hot = true;
-        say(a->ask, "%zu columns, of which one is 1 in each row", count);
+        stk_ask_say(a->ask, "%zu columns, of which one is 1 in each row", count);
     } else if (task == STK_TASK_MULTILABEL && c.flags) {
         decide(a, task, a->hints->labels ? STK_ANSWER_FLAGS : STK_ANSWER_SCORES);
-        say(a->ask, "%zu columns of 0 and 1", count);
+        stk_ask_say(a->ask, "%zu columns of 0 and 1", count);
     } else if (task == STK_TASK_REGRESSION) {
         decide(a, task, STK_ANSWER_NUMBERS);
-        say(a->ask, "%zu columns of numbers", count);
+        a->ask->answer.shares =
+            a->has_sample && a->asked == count && a->sample.one && !c.flags &&
+            stk_label_columns_are_parts(a->tables->train, a->ask->labels, count);
+        stk_ask_say(a->ask, "%zu columns of numbers%s", count,
+                    a->ask->answer.shares ? ", of which each row of the sample sums to 1" : "");
     } else {
         return STK_FAIL(err, STK_ERR_USAGE,
                         "--task %s: %zu columns of %s are labels, which is %s; name the one column "
@@ -466,7 +387,7 @@ static stk_status profile_of_names(stk_column_profile *p, const char *const *nam
     return STK_OK;
 }
 
-static stk_status decide_classes(asking *a, const char *const *classes, size_t count,
+static stk_status decide_classes(stk_asking *a, const char *const *classes, size_t count,
                                  stk_error *err) {
     bool fits = a->wanted == STK_TASK_AUTO || a->wanted == STK_TASK_SINGLE ||
                 a->wanted == STK_TASK_RANKING || (a->wanted == STK_TASK_BINARY && count == 2);
@@ -482,8 +403,8 @@ static stk_status decide_classes(asking *a, const char *const *classes, size_t c
         a->ask->answer.most = a->hints->ranked > 0  ? a->hints->ranked
                               : a->sample.words > 1 ? (int)a->sample.words
                                                     : USUAL_RANKED;
-        say(a->ask, a->wanted == STK_TASK_AUTO ? "the sample has lists" : "--task ranking");
-    } else if (count == 2 && a->wanted != STK_TASK_SINGLE) {
+        stk_ask_say(a->ask, a->wanted == STK_TASK_AUTO ? "the sample has lists" : "--task ranking");
+    } else if (count == 2 && a->wanted != STK_TASK_SINGLE && !is_sure(a)) {
         decide_binary(a, classes[0], classes[1]);
     } else {
         decide_single(a);
@@ -492,6 +413,43 @@ static stk_status decide_classes(asking *a, const char *const *classes, size_t c
 }
 
 /* ---- the whole ---- */
+
+/* Whether the reason names the column, as a word of its own. */
+static bool names_column(const char *reason, const char *name) {
+    size_t length = strlen(name);
+    for (const char *at = reason; length > 0 && (at = strstr(at, name)) != NULL; at++) {
+        bool begins = at == reason || at[-1] == ' ';
+        bool ends = at[length] == '\0' || strchr(" ,:;", at[length]) != NULL;
+        if (begins && ends) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The reason always says which columns are learned. */
+static void name_columns(const stk_asking *a) {
+    stk_ask *ask = a->ask;
+    const stk_csv *csv = a->tables->train;
+    size_t length = strlen(ask->reason);
+    if (ask->count == 1 && names_column(ask->reason, csv->header[ask->labels[0]])) {
+        return;
+    }
+    for (size_t i = 0; i < ask->count && length < sizeof ask->reason; i++) {
+        bool last = i + 1 == ask->count || i + 1 == MOST_NAMED;
+        length += (size_t)snprintf(ask->reason + length, sizeof ask->reason - length, "%s%.40s%s",
+                                   i > 0             ? ", "
+                                   : ask->count == 1 ? " (label column "
+                                                     : " (label columns ",
+                                   csv->header[ask->labels[i]],
+                                   !last                 ? ""
+                                   : i + 1 == ask->count ? ")"
+                                                         : ", ...)");
+        if (last) {
+            break;
+        }
+    }
+}
 
 /* What is decided about. */
 typedef struct question {
@@ -503,16 +461,16 @@ typedef struct question {
 
 /* Decides by these hints; `ask` has its columns. */
 static stk_status decide_by(const question *q, const stk_hints *hints, stk_ask *ask,
-                            doubts *doubtful, stk_error *err) {
+                            stk_doubts *doubtful, stk_error *err) {
     const stk_ask_tables *t = q->tables;
-    asking a = {.ask = ask,
-                .doubts = doubtful,
-                .listing = q->listing,
-                .tables = t,
-                .hints = hints,
-                .wanted = (stk_task)q->listing->options->task,
-                .has_sample = t->sample != NULL,
-                .name = "the data set"};
+    stk_asking a = {.ask = ask,
+                    .doubts = doubtful,
+                    .listing = q->listing,
+                    .tables = t,
+                    .hints = hints,
+                    .wanted = (stk_task)q->listing->options->task,
+                    .has_sample = t->sample != NULL,
+                    .name = "the data set"};
     stk_status status = STK_OK;
     bool has_table = t->train != NULL;
     bool one_column = has_table && ask->count == 1;
@@ -534,6 +492,9 @@ static stk_status decide_by(const question *q, const stk_hints *hints, stk_ask *
     }
     stk_column_profile_free(&a.labels);
     take_metric(ask, hints);
+    if (status == STK_OK) {
+        name_columns(&a);
+    }
     return status;
 }
 
@@ -551,7 +512,7 @@ static stk_status decide_question(const question *q, const stk_hints *hints, stk
                                   stk_error *err) {
     const stk_dataset_options *options = q->listing->options;
     const stk_ask before = *ask;
-    doubts doubtful = {.count = 0};
+    stk_doubts doubtful = {.count = 0};
     stk_status status = decide_by(q, hints, ask, &doubtful, err);
     if (status == STK_OK && options->metric_given && !leads_to(ask, options->metric)) {
         stk_hints named = *hints;

@@ -35,6 +35,10 @@ static const stk_option dataset_options[] = {
     STK_OPTION(CHOICE, "task", task, .fallback = "auto", .choices = STK_TASK_NAMES,
                .help = "what is learned; auto finds it out from the labels, the sample submission "
                        "and the metric that description.md names"),
+    STK_OPTION(TEXT, "positive", positive, .metavar = "NAME",
+               .help =
+                   "of two classes the one whose probability is written (found by its name, the "
+                   "sample submission or the description)"),
     STK_OPTION(BOOL, "columns", columns, .fallback = "true",
                .help = "further columns that training and test table share are inputs beside the "
                        "pictures"),

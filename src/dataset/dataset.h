@@ -31,6 +31,7 @@ typedef struct stk_dataset_options {
     const char *sample_submission; /* NULL: found by its usual names; "none"; or a file */
     const char *image_ext;         /* NULL: any image extension; else "jpg" or ".jpg" */
     int task;                      /* stk_task */
+    const char *positive;          /* the positive one of two classes; NULL: found */
     bool columns;                  /* further columns of the tables are inputs, too */
     double val_fraction;           /* of each class, when no validation set is given */
     int mismatch;                  /* stk_mismatch: labels without files, files without labels,

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 stk_status stk_listing_set_ask(stk_listing *listing, const stk_ask *ask, stk_error *err) {
     stk_dataset *dataset = listing->dataset;
@@ -37,17 +38,47 @@ static int number_of(const stk_dataset *dataset, const char *name) {
     return -1;
 }
 
+/* The class that --positive names; -1: none. Refuses one that there is not. */
+static stk_status find_positive(const stk_listing *listing, int *positive, stk_error *err) {
+    const stk_dataset *dataset = listing->dataset;
+    const char *name = listing->options->positive;
+    *positive = -1;
+    if (name == NULL) {
+        return STK_OK;
+    }
+    if (dataset->task != STK_TASK_BINARY || dataset->class_count != 2) {
+        return STK_FAIL(err, STK_ERR_USAGE,
+                        "--positive %s: one of two classes is the positive one, and the task is %s "
+                        "with %d %s; leave it out",
+                        name, stk_task_name(dataset->task), dataset->class_count,
+                        stk_task_outputs(dataset->task, dataset->class_count));
+    }
+    for (int c = 0; c < 2; c++) {
+        bool fits = stk_str_equal_nocase(dataset->classes[c], name);
+        *positive =
+            fits && (*positive < 0 || stk_str_equal(dataset->classes[c], name)) ? c : *positive;
+    }
+    return *positive >= 0
+               ? STK_OK
+               : STK_FAIL(err, STK_ERR_USAGE,
+                          "--positive %s: there is no such class; the two are '%s' and '%s'", name,
+                          dataset->classes[0], dataset->classes[1]);
+}
+
 /* Once classes have their numbers. Without a sample submission nothing was asked for. */
-static void number_answer(stk_listing *listing) {
+static stk_status number_answer(stk_listing *listing, stk_error *err) {
     stk_dataset *dataset = listing->dataset;
     stk_answer *answer = &dataset->answer;
     if (dataset->task == STK_TASK_AUTO) {
         dataset->task = dataset->class_count == 2 ? STK_TASK_BINARY : STK_TASK_SINGLE;
         answer->kind = dataset->template_columns > 2 ? STK_ANSWER_PROBABILITIES : STK_ANSWER_LABEL;
     }
-    int positive = number_of(dataset, listing->positive);
+    int named;
+    stk_status status = find_positive(listing, &named, err);
+    int positive = named >= 0 ? named : number_of(dataset, listing->positive);
     answer->positive = positive >= 0 ? positive : dataset->class_count - 1;
     answer->stranger = number_of(dataset, listing->stranger);
+    return status;
 }
 
 /* Rows of single pictures, where nothing has made others. */
@@ -160,7 +191,9 @@ static stk_status finish_targets(stk_listing *listing, stk_error *err) {
                         dataset->root,
                         dataset->task == STK_TASK_REGRESSION ? "numbers" : "several labels");
     }
-    stk_status status = stk_division_sort(listing, err);
+    int none;
+    stk_status status = find_positive(listing, &none, err);
+    STK_THEN(status, stk_division_sort(listing, err));
     STK_THEN(status, stk_division_finish(listing, err));
     return status == STK_OK ? stk_listing_make_rows(listing, err) : status;
 }
@@ -187,6 +220,6 @@ stk_status stk_listing_finish(stk_listing *listing, stk_error *err) {
     STK_THEN(status, stk_subset_pictures(listing, err));
     STK_THEN(status, stk_division_finish(listing, err));
     STK_THEN(status, stk_listing_make_rows(listing, err));
-    number_answer(listing);
+    STK_THEN(status, number_answer(listing, err));
     return status;
 }

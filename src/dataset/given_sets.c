@@ -177,7 +177,7 @@ static bool note_list(judge *j, const char *cell) {
     const char *word;
     size_t length;
     bool ok = true;
-    while (ok && (word = stk_label_list_next(&cell, j->ask->answer.divider, &length)) != NULL) {
+    while (ok && (word = stk_label_list_next(&cell, j->ask->divider, &length)) != NULL) {
         bool added = false;
         char *name = stk_mem_strndup(word, length);
         ok = name != NULL && stk_map_add(&j->known, name, 0, &added);
@@ -205,8 +205,7 @@ static stk_status note_known(judge *j, const stk_csv *train, stk_error *err) {
 static stk_status judge_list(const judge *j, const char *cell, verdict *v, stk_error *err) {
     const char *word;
     size_t length;
-    while (*v == FITS &&
-           (word = stk_label_list_next(&cell, j->ask->answer.divider, &length)) != NULL) {
+    while (*v == FITS && (word = stk_label_list_next(&cell, j->ask->divider, &length)) != NULL) {
         char *name = stk_mem_strndup(word, length);
         if (name == NULL) {
             return STK_FAIL_MEMORY(err, j->given->val.file);
@@ -341,6 +340,9 @@ static stk_status open_judge(judge *j, const stk_csv *train, stk_error *err) {
     }
     for (size_t i = 0; i < ask->count; i++) {
         j->labels[i] = stk_csv_column(csv, train->header[ask->labels[i]]);
+    }
+    for (size_t i = 0; i < ask->count; i++) {
+        stk_cell_form_apply(&ask->form, csv, j->labels[i]);
     }
     if (ask->count == 1) {
         stk_ask_whole_like(train, ask->labels[0], csv, j->labels[0]);

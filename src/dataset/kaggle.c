@@ -460,7 +460,12 @@ static stk_status ask(stk_listing *listing, kaggle_table *t, stk_error *err) {
                              .sample_id = t->sample_id,
                              .sample_kept = kept >= 0 ? (size_t)kept : SIZE_MAX};
     stk_status status = stk_hints_read(&t->hints, listing, err);
+    STK_THEN(status, stk_ask_refuse(listing, &tables, &t->hints, err));
     STK_THEN(status, stk_ask_columns(&t->ask, listing, &tables, err));
+    STK_THEN(status, stk_ask_refuse_cells(&t->ask, listing, &tables, &t->hints, err));
+    if (status == STK_OK) {
+        stk_ask_plain_cells(&t->ask, listing, &t->train.csv, &tables);
+    }
     bool whole = status == STK_OK && stk_ask_whole_labels(&t->ask, &t->train.csv, &tables);
     STK_THEN(status, stk_ask_task(&t->ask, listing, &tables, &t->hints, err));
     if (status == STK_OK && whole && t->ask.task != STK_TASK_REGRESSION) {

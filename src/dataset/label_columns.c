@@ -1,7 +1,12 @@
 /* label_columns.c - tells columns of 0 and 1 from columns of numbers. */
 #include "dataset/label_columns.h"
 
+#include <math.h>
+
 #include "dataset/column_profile.h"
+
+/* Sums are the same when they differ by no more than rounding. */
+#define SAME_SUM 1e-3
 
 size_t stk_label_columns_numbers(const stk_csv *csv, size_t row, const size_t *columns,
                                  size_t count, size_t *ones) {
@@ -14,6 +19,36 @@ size_t stk_label_columns_numbers(const stk_csv *csv, size_t row, const size_t *c
         *ones += is_number && x == 1;
     }
     return numbers;
+}
+
+double stk_label_columns_sum(const stk_csv *csv, size_t row, const size_t *columns, size_t count) {
+    double sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        double x = 0;
+        sum += stk_cell_number(stk_csv_cell(csv, row, columns[i]), &x) ? x : 0;
+    }
+    return sum;
+}
+
+bool stk_label_columns_are_parts(const stk_csv *csv, const size_t *columns, size_t count) {
+    bool counts = true;
+    bool same = true;
+    double first = csv->rows > 0 ? stk_label_columns_sum(csv, 0, columns, count) : 0;
+    for (size_t row = 0; row < csv->rows; row++) {
+        double sum = stk_label_columns_sum(csv, row, columns, count);
+        same = same && fabs(sum - first) <= SAME_SUM * first;
+        for (size_t i = 0; i < count; i++) {
+            double x = 0;
+            if (!stk_cell_number(stk_csv_cell(csv, row, columns[i]), &x) || x < 0) {
+                return false;
+            }
+            counts = counts && x == floor(x);
+        }
+        if (!(sum > 0)) {
+            return false;
+        }
+    }
+    return csv->rows > 0 && (counts || same);
 }
 
 stk_status stk_label_columns_look(stk_label_columns *found, const stk_csv *csv,
@@ -37,5 +72,6 @@ stk_status stk_label_columns_look(stk_label_columns *found, const stk_csv *csv,
         stk_label_columns_numbers(csv, row, columns, count, &ones);
         found->one_hot = ones == 1;
     }
+    found->one_hot = found->one_hot && found->flags;
     return status;
 }

@@ -24,6 +24,13 @@ typedef struct stk_label_columns {
 STK_CHECKED stk_status stk_label_columns_look(stk_label_columns *found, const stk_csv *csv,
                                               const size_t *columns, size_t count, stk_error *err);
 
+/* Whether the numbers of each row are parts of a whole: none is below 0, not all are 0, and they
+ * are counts or have the same sum in each row. */
+bool stk_label_columns_are_parts(const stk_csv *csv, const size_t *columns, size_t count);
+
+/* The sum of a row's numbers in these columns. */
+double stk_label_columns_sum(const stk_csv *csv, size_t row, const size_t *columns, size_t count);
+
 /* Cells of a row in these columns that are numbers; *ones: those that are 1. */
 size_t stk_label_columns_numbers(const stk_csv *csv, size_t row, const size_t *columns,
                                  size_t count, size_t *ones);

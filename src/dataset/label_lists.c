@@ -116,7 +116,12 @@ stk_status stk_label_lists_find(stk_label_lists *lists, const stk_column_profile
                                 stk_error *err) {
     stk_label_lists best = {.divider = ' '};
     size_t bytes = 0;
+    size_t blanks = 0;
+    const char *blanks_example = NULL;
     for (size_t i = 0; i < p->count; i++) {
+        bool several = p->texts[i].text[strcspn(p->texts[i].text, BLANKS)] != '\0';
+        blanks += several;
+        blanks_example = several ? p->texts[i].text : blanks_example;
         bytes += strlen(p->texts[i].text) + 1; /* a divider, or the end, after each label */
     }
     for (const char *divider = dividers; *divider != '\0' && best.listed == 0; divider++) {
@@ -128,6 +133,8 @@ stk_status stk_label_lists_find(stk_label_lists *lists, const stk_column_profile
             best = found;
         }
     }
+    best.blanks = 2 * blanks > p->count;
+    best.blanks_example = blanks_example;
     *lists = best;
     return STK_OK;
 }

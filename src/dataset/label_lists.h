@@ -15,7 +15,9 @@ typedef struct stk_label_lists {
     size_t rows;         /* rows with such a text */
     bool doubtful;       /* the cells may be lists */
     const char *example; /* borrowed from the table: a list, or what may be one; NULL: none */
-    char divider;        /* between the labels of a list; a blank where there are none */
+    bool blanks;         /* most texts have several words with blanks between */
+    const char *blanks_example; /* borrowed: one of them */
+    char divider;               /* between the labels of a list; a blank where there are none */
 } stk_label_lists;
 
 STK_CHECKED stk_status stk_label_lists_find(stk_label_lists *lists,

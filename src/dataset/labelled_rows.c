@@ -199,10 +199,11 @@ stk_status stk_labelled_rows_check_cells(const stk_labelled_rows *r, const stk_a
         bool no_id = id_of(r, row)[0] == '\0';
         if (no_id || (!may_be_empty(ask) && stk_csv_cell(r->csv, row, label)[0] == '\0')) {
             return STK_FAIL(err, STK_ERR_DATA,
-                            "%s, line %zu: the %s (column %s) is empty; fill it in or remove the "
+                            "%s, line %zu: the %s (column %s) is empty%s; fill it in or remove the "
                             "row%s",
                             r->where, line_of(r, row), no_id ? "id" : "label",
                             r->csv->header[no_id ? r->id : label],
+                            !no_id && ask->form.missing > 0 ? ", or says that there is none" : "",
                             no_id ? "" : ", or pass --mismatch skip to leave out such rows");
         }
     }

@@ -275,6 +275,9 @@ bool stk_next_word(const char **at, char word[STK_WORD_MOST]);
 /* Whether a name has one of the words; NULL ends them. */
 bool stk_has_word_of(const char *name, const char *const *words);
 
+/* Whether the name has a word that columns of labels have: "breed_name". */
+bool stk_table_has_label_word(const char *name);
+
 /* Whether a column is called like something that is measured, or like who or where. */
 bool stk_table_is_measure_name(const char *name);
 bool stk_table_is_group_name(const char *name);

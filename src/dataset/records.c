@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/text/names.h"
+#include "dataset/label_columns.h"
 #include "dataset/label_lists.h"
 
 /* Numbers are divided by their size: into so many strata, with so many rows each at least. */
@@ -97,14 +98,14 @@ static stk_status read_labels(stk_listing *listing, const stk_csv *csv, const st
                               stk_error *err) {
     stk_dataset *dataset = listing->dataset;
     bool lists = ask->count == 1;
-    stk_status status = lists ? name_listed(listing, csv, ask->labels[0], ask->answer.divider, err)
+    stk_status status = lists ? name_listed(listing, csv, ask->labels[0], ask->divider, err)
                               : name_columns(listing, csv, ask, err);
     STK_THEN(status,
              stk_targets_open_labels(&dataset->targets, dataset->class_count, csv->rows, err));
     for (size_t row = 0; status == STK_OK && row < csv->rows; row++) {
-        status = lists ? add_listed(listing, stk_csv_cell(csv, row, ask->labels[0]),
-                                    ask->answer.divider, err)
-                       : add_flags(listing, csv, ask, row, err);
+        status =
+            lists ? add_listed(listing, stk_csv_cell(csv, row, ask->labels[0]), ask->divider, err)
+                  : add_flags(listing, csv, ask, row, err);
         if (status == STK_OK) {
             stk_targets_end_record(&dataset->targets);
         }
@@ -142,10 +143,12 @@ static stk_status read_numbers(stk_listing *listing, const stk_csv *csv, const s
     stk_status status = name_columns(listing, csv, ask, err);
     STK_THEN(status, stk_targets_open_numbers(&dataset->targets, (int)ask->count, csv->rows, err));
     for (size_t row = 0; status == STK_OK && row < csv->rows; row++) {
-        for (size_t i = 0; i < ask->count; i++) {
+        double sum =
+            ask->answer.shares ? stk_label_columns_sum(csv, row, ask->labels, ask->count) : 1;
+        for (size_t i = 0; sum > 0 && i < ask->count; i++) {
             double x;
             if (stk_cell_number(stk_csv_cell(csv, row, ask->labels[i]), &x)) {
-                dataset->targets.numbers[row * ask->count + i] = (float)x;
+                dataset->targets.numbers[row * ask->count + i] = (float)(x / sum);
             }
         }
     }

@@ -15,9 +15,15 @@ typedef struct stk_sample_cells {
     size_t numbers;
     size_t fractions;
     size_t lists;  /* cells of two words or more */
+    size_t sure;   /* cells of a class and a share: "red 0.5" */
+    char bracket;  /* that the first cell with brackets begins with; '\0': none has any */
+    char quote;    /* around the names in brackets; '\0': none */
     size_t words;  /* the most words of a cell */
     bool constant; /* all cells are the same */
     bool spread;   /* the numbers are not only 0 and 1 */
+    bool one;      /* the numbers of each row sum to 1 */
+    size_t known;  /* lists in which a word is a text of the label column */
+    char divider;  /* the clearest one that a cell has: a bar, semicolon or comma; else a blank */
     char first[40];
 } stk_sample_cells;
 

@@ -189,6 +189,13 @@ bool stk_has_word_of(const char *name, const char *const *words) {
     return false;
 }
 
+bool stk_table_has_label_word(const char *name) {
+    static const char *const words[] = {"label",   "labels",     "class",   "category",
+                                        "target",  "categories", "breed",   "species",
+                                        "disease", "diagnosis",  "outcome", NULL};
+    return stk_has_word_of(name, words);
+}
+
 bool stk_table_is_measure_name(const char *name) {
     static const char *const words[] = {
         "age",      "ages",   "years",   "year",       "months", "days",     "hours",
@@ -196,7 +203,8 @@ bool stk_table_is_measure_name(const char *name) {
         "count",    "counts", "score",   "scores",     "rating", "height",   "weight",
         "width",    "length", "size",    "area",       "volume", "depth",    "temperature",
         "distance", "speed",  "percent", "percentage", "ratio",  "quantity", "seconds",
-        "duration", "bmi",    "boneage", NULL};
+        "duration", "bmi",    "boneage", "number",     "num",    "n",        "total",
+        NULL};
     return stk_has_word_of(name, words);
 }
 

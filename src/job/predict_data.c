@@ -29,6 +29,7 @@ static stk_dataset_options run_data(const stk_predict_data *wanted) {
     options.data = given->data != NULL ? given->data : run->data;
     options.id_column = given->id_column != NULL ? given->id_column : run->id_column;
     options.label_column = given->label_column != NULL ? given->label_column : run->label_column;
+    options.positive = given->positive != NULL ? given->positive : run->positive;
     options.image_ext = given->image_ext != NULL ? given->image_ext : run->image_ext;
     options.sample_submission = given->sample_submission;
     options.val_fraction = given->val_fraction;

@@ -45,10 +45,11 @@ typedef enum stk_answer_kind {
     STK_ANSWER_FLAGS,         /* several labels: 1 or 0 in each label's column */
     STK_ANSWER_LIST,          /* several labels: the names of those that hold, in one column */
     STK_ANSWER_RANKED, /* the names of the likeliest classes, the best first, in one column */
-    STK_ANSWER_NUMBERS /* a number for each target's column */
+    STK_ANSWER_NUMBERS, /* a number for each target's column */
+    STK_ANSWER_SURE     /* the likeliest class and its probability, in one column */
 } stk_answer_kind;
 
-#define STK_ANSWER_KINDS (STK_ANSWER_NUMBERS + 1)
+#define STK_ANSWER_KINDS (STK_ANSWER_SURE + 1)
 
 /* "ranked"; for files. */
 const char *stk_answer_name(stk_answer_kind kind);
@@ -59,6 +60,9 @@ typedef struct stk_answer {
     int most;     /* RANKED: names in a row, at most */
     int positive; /* POSITIVE: the class whose probability is written */
     int stranger; /* RANKED: the class of those that belong to no other; -1: there is none */
+    char bracket; /* LIST: that opens each list; '\0': none */
+    char quote;   /* LIST with brackets: around each name; '\0': none */
+    bool shares;  /* NUMBERS: those of a row are cut at 0 and sum to 1 */
 } stk_answer;
 
 #endif

@@ -52,8 +52,8 @@ void stk_answer_row_close(stk_answer_row *row) {
 
 static bool sums_to_one(const stk_answer_row *row) {
     stk_answer_kind kind = row->how->kind;
-    return kind == STK_ANSWER_LABEL || kind == STK_ANSWER_PROBABILITIES ||
-           kind == STK_ANSWER_POSITIVE || kind == STK_ANSWER_RANKED;
+    return row->how->shares || kind == STK_ANSWER_LABEL || kind == STK_ANSWER_PROBABILITIES ||
+           kind == STK_ANSWER_POSITIVE || kind == STK_ANSWER_RANKED || kind == STK_ANSWER_SURE;
 }
 
 /* The values of a row from its pictures that a model has read, early ones where none was; from all
@@ -84,10 +84,12 @@ void stk_answer_row_take(stk_answer_row *row, size_t first, size_t count) {
     row->sum = 0;
     for (size_t k = 0; k < classes; k++) {
         bool possible = row->how->kind == STK_ANSWER_NUMBERS || row->values[k] >= 0;
+        row->values[k] = row->how->shares ? fmax(row->values[k], 0) : row->values[k];
         row->sound = row->sound && isfinite(row->values[k]) && possible;
         row->sum += row->written == NULL || row->written[k] ? row->values[k] : 0;
     }
-    if (sums_to_one(row) && row->how->kind != STK_ANSWER_LABEL) {
+    if (sums_to_one(row) && row->how->kind != STK_ANSWER_LABEL &&
+        row->how->kind != STK_ANSWER_SURE) {
         row->sound = row->sound && row->sum > 0 && isfinite(row->sum);
     }
     if (row->how->kind == STK_ANSWER_LIST || row->how->kind == STK_ANSWER_FLAGS) {
@@ -151,19 +153,51 @@ static void append_number(stk_str *out, double value) {
     }
 }
 
-static void append_label(stk_str *out, const stk_answer_row *row) {
+/* The number of the class that is named. */
+static int label_of(const stk_answer_row *row) {
     static const stk_label_rule likeliest = {STK_LABEL_LIKELIEST, 0, NULL};
     const stk_answers *a = row->answers;
     const stk_label_rule *rule = a->rule != NULL ? a->rule : &likeliest;
-    stk_csv_append(
-        out, a->classes[row->sound ? stk_label_choose(rule, row->values, a->class_count) : 0]);
+    return row->sound ? stk_label_choose(rule, row->values, a->class_count) : 0;
 }
 
-/* Names one after another. A cell without any is empty. */
+static void append_label(stk_str *out, const stk_answer_row *row) {
+    stk_csv_append(out, row->answers->classes[label_of(row)]);
+}
+
+/* A class and its probability. */
+static void append_sure(stk_str *out, const stk_answer_row *row) {
+    int label = label_of(row);
+    bool known = row->sound && row->sum > 0;
+    stk_str cell = {0};
+    stk_str_append(&cell, row->answers->classes[label]);
+    stk_str_append(&cell, " ");
+    append_number(&cell, known ? row->values[label] / row->sum : 1.0 / row->columns);
+    stk_csv_append(out, stk_str_text(&cell));
+    stk_str_free_part(out, &cell);
+}
+
+/* A name in the quotes that a list has. Python takes the other quotes for a name that has them,
+ * JSON a bar before them. */
+static void append_quoted(stk_str *cell, const char *name, char quote) {
+    char mark = quote == '\'' && strchr(name, '\'') != NULL ? '"' : quote;
+    stk_str_append_bytes(cell, &mark, mark != '\0');
+    for (const char *p = name; *p != '\0'; p++) {
+        bool escaped = mark != '\0' && (*p == mark || (*p == '\\' && mark == '"'));
+        stk_str_append_bytes(cell, "\\", escaped);
+        stk_str_append_bytes(cell, p, 1);
+    }
+    stk_str_append_bytes(cell, &mark, mark != '\0');
+}
+
+/* Names one after another. A cell without any is empty, or has brackets alone. */
 static void append_names(stk_str *out, const stk_answer_row *row) {
     const stk_answers *a = row->answers;
-    char divider[2] = {row->how->divider, '\0'};
+    char bracket = row->how->bracket;
+    char close = (char)(bracket == '[' ? ']' : bracket == '{' ? '}' : ')');
+    char divider[3] = {row->how->divider, bracket != '\0' ? ' ' : '\0', '\0'};
     stk_str cell = {0};
+    stk_str_append_bytes(&cell, &bracket, bracket != '\0');
     if (row->how->kind == STK_ANSWER_RANKED) {
         int count = stk_rank_choose(a->rule, row->values, a->class_count, row->how->most,
                                     row->how->stranger, row->best);
@@ -176,11 +210,12 @@ static void append_names(stk_str *out, const stk_answer_row *row) {
         for (int k = 0; k < a->class_count; k++) {
             if (row->chosen[k]) {
                 stk_str_append(&cell, any ? divider : "");
-                stk_str_append(&cell, a->classes[k]);
+                append_quoted(&cell, a->classes[k], row->how->quote);
                 any = true;
             }
         }
     }
+    stk_str_append_bytes(&cell, &close, bracket != '\0');
     stk_csv_append(out, stk_str_text(&cell));
     stk_str_free_part(out, &cell);
 }
@@ -196,6 +231,9 @@ void stk_answer_append(stk_str *out, const stk_answer_row *row) {
     case STK_ANSWER_LIST:
     case STK_ANSWER_RANKED:
         append_names(out, row);
+        break;
+    case STK_ANSWER_SURE:
+        append_sure(out, row);
         break;
     case STK_ANSWER_NUMBERS:
     case STK_ANSWER_SCORES:

@@ -119,7 +119,7 @@ static bool match_loosely(columns *c, const char *const *classes, int class_coun
 static bool can_take(const stk_dataset *dataset, const stk_answer *answer, int class_count) {
     int answers = dataset->template_columns - 1 - (dataset->template_kept >= 0);
     bool named = answer->kind == STK_ANSWER_LABEL || answer->kind == STK_ANSWER_LIST ||
-                 answer->kind == STK_ANSWER_RANKED;
+                 answer->kind == STK_ANSWER_RANKED || answer->kind == STK_ANSWER_SURE;
     if (dataset->template_header == NULL) {
         return named || answer->kind == STK_ANSWER_NUMBERS;
     }

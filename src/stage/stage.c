@@ -386,6 +386,8 @@ static const char *lost_in_copy(const stk_dataset *dataset) {
                ? "a probability of one class to predict"
            : asks && dataset->answer.kind == STK_ANSWER_RANKED
                ? "ranked lists of classes to predict"
+           : asks && dataset->answer.kind == STK_ANSWER_SURE
+               ? "a class and its probability to predict"
                : NULL;
 }
 

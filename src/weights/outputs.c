@@ -112,6 +112,18 @@ static void put_answer(stk_json_writer *json, const stk_answer *answer) {
     stk_json_put_int(json, answer->positive);
     stk_json_key(json, "stranger");
     stk_json_put_int(json, answer->stranger);
+    if (answer->bracket != '\0') {
+        const char bracket[2] = {answer->bracket, '\0'};
+        const char quote[2] = {answer->quote, '\0'};
+        stk_json_key(json, "bracket");
+        stk_json_put_string(json, bracket);
+        stk_json_key(json, "quote");
+        stk_json_put_string(json, quote);
+    }
+    if (answer->shares) {
+        stk_json_key(json, "shares");
+        stk_json_put_bool(json, true);
+    }
     stk_json_end_object(json);
 }
 
@@ -191,6 +203,13 @@ static int read_int(const stk_json *object, const char *key, int least, int most
 /* Names in one row of a ranked list, at most. */
 #define MOST_RANKED 1000
 
+/* The only character of a text; '\0': there is no text, or none that is one of these. */
+static char read_character(const stk_json *object, const char *key, const char *known) {
+    const char *text = stk_json_string(stk_json_get(object, key));
+    bool fits = text != NULL && strlen(text) == 1 && strchr(known, text[0]) != NULL;
+    return fits ? text[0] : '\0';
+}
+
 static bool read_answer(const stk_json *object, stk_outputs *outputs) {
     const char *kind = stk_json_string(stk_json_get(object, "kind"));
     const char *divider = stk_json_string(stk_json_get(object, "divider"));
@@ -208,6 +227,10 @@ static bool read_answer(const stk_json *object, stk_outputs *outputs) {
     answer->most = answer->most < MOST_RANKED ? answer->most : MOST_RANKED;
     answer->positive = read_int(object, "positive", 0, outputs->count - 1, &good);
     answer->stranger = read_int(object, "stranger", -1, outputs->count - 1, &good);
+    answer->bracket = read_character(object, "bracket", "[({");
+    answer->quote = read_character(object, "quote", "'\"");
+    answer->shares =
+        stk_json_bool(stk_json_get(object, "shares"), false) && answer->kind == STK_ANSWER_NUMBERS;
     outputs->has_answer = good && known;
     return outputs->has_answer;
 }

@@ -122,6 +122,52 @@ done
 run train --data chances --out given "${small[@]}" --metric acc1
 expect_exit 0
 expect_no_out '^metric '
+# Answers in the form of the sample: lists with brackets and quotes, a class and its probability, shares of votes.
+folder listed
+awk -F '[,_]' 'NR == 1 { print "id,tags"; next } { print $1 ",\"[\x27" $2 "\x27" (NR % 3 ? ", \x27" $3 "\x27" : "") "]\"" }' k/train.csv >listed/train.csv
+awk -F , 'NR == 1 { print "id,tags"; next } { print $1 ",[\x27disc\x27]" }' k/sample_submission.csv >listed/sample_submission.csv
+folder sure
+cp k/train.csv sure/
+awk -F , 'NR == 1 { print "id,answer"; next } { print $1 ",disc_stripes 0.0" }' k/sample_submission.csv >sure/sample_submission.csv
+folder votes
+awk -F , 'NR == 1 { print "id,x_vote,y_vote"; next } { print $1 "," NR % 5 "," NR % 3 + 1 }' k/train.csv >votes/train.csv
+awk -F , 'NR == 1 { print "id,x_vote,y_vote"; next } { print $1 ",0.5,0.5" }' k/sample_submission.csv >votes/sample_submission.csv
+declare -A form=([listed]="^[^,]*,(\"?\\[('[a-z]+'(, )?)*\\]\"?)\$" [sure]='^[^,]*,[a-z]+_[a-z]+ (0[.])?[0-9e-]+$'
+    [votes]='^[^,]*,[0-9.e-]+,[0-9.e-]+$')
+
+for data in listed sure votes; do
+    it "writes $data answers in the form of the sample, and predicts the same again"
+    run train --data "$data" --out "$data.run" "${small[@]}"
+    expect_exit 0
+    expect_not "a row has another form" grep -qvE "${form[$data]}" <(tail -n +2 "$data.run/submission.csv")
+    for more in '' "--data $data"; do
+        # shellcheck disable=SC2086  # two words
+        run predict --run "$data.run" $more --out again.csv --quiet
+        expect_exit 0
+        expect_same again.csv "$data.run/submission.csv"
+    done
+done
+# shellcheck disable=SC2016  # awk's dollars
+expect "shares of a row sum to 1" awk -F , 'NR > 1 && ($2 < 0 || $3 < 0 || ($2 + $3 - 1) ^ 2 > 1e-12) { exit 1 }' votes.run/submission.csv
+
+it "refuses boxes in one sentence, and learns the column that is named"
+folder boxes
+awk -F , 'NR == 1 { print "id,kind,xmin,ymin,xmax,ymax"; next } { print $1 "," $2 ",1,2,30,40" }' k/train.csv >boxes/train.csv
+awk -F , 'NR == 1 { print "id,PredictionString"; next } { print $1 ",disc 0.9 0 0 1 1" }' k/sample_submission.csv >boxes/sample_submission.csv
+run plan --data boxes "${small[@]}"
+expect_exit 3
+expect_err 'the sample submission asks for boxes in pictures .xmin ... ymax in train.csv., and Stoker does not find things'
+run plan --data boxes --label-column kind "${small[@]}"
+expect_exit 0
+
+it "takes the positive class from --positive, and refuses a name that is no class"
+run plan --data eyes --positive 0 "${small[@]}"
+expect_exit 0
+expect_out "^task binary, each row takes the probability of '0': .*ill"
+run plan --data eyes --positive eye "${small[@]}"
+expect_exit 2
+expect_err "[-]-positive eye: there is no such class; the two are '0' and '1'"
+
 it "says how the values of a row's pictures become one"
 run plan --data eyes "${small[@]}"
 expect_out 'pictures for [0-9]+ rows, whose values are averaged: several have the same eye_id, and the training pictures cannot be grouped so'

@@ -401,7 +401,7 @@ static void test_pictures_that_are_missing(void) {
     put_abcd("train", ".jpg");
     put("test/x.jpg");
     put_text("train.csv", four_labels);
-    put_text("sample_submission.csv", "label,ID\n0,gone\n0,x\n0,lost\n");
+    put_text("sample_submission.csv", "label,ID\ncat,gone\ndog,x\ncat,lost\n");
     stk_dataset *d = open_plain();
     REQUIRE(d != NULL);
     REQUIRE(d->test.count == 3);

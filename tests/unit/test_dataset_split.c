@@ -237,7 +237,7 @@ static void options_are_described(void) {
     const stk_option_table *table = &stk_dataset_option_table;
     CHECK_STR(table->group, "Data");
     CHECK_INT(table->size, sizeof(stk_dataset_options));
-    REQUIRE(table->count == 16);
+    REQUIRE(table->count == 17);
     for (size_t i = 0; i < table->count; i++) {
         const stk_option *option = &table->options[i];
         REQUIRE(option->name != NULL && option->help != NULL);

@@ -363,6 +363,53 @@ static void answers_of_the_models_own_competition(void) {
     }
 }
 
+/* A class and its probability, lists with brackets, and shares of a whole. */
+static void answers_in_the_form_of_the_sample(void) {
+    static const double probs[] = {0.2, 0.5, 0.3, 0.6, 0.3, 0.1};
+    static const double high[] = {0.9, 0.1, 0.8, 0.1, 0.1, 0.1};
+    static const double votes[] = {-0.5, 0.75, 0.25, -1, -2, 0};
+    static const char *const odd[] = {"it's", "a \"b\"", "c,d"};
+    static const char *const one[] = {"id", "answer"};
+    static const char *const three[] = {"id", "cat", "dog", "owl"};
+    const stk_answer python = {
+        .kind = STK_ANSWER_LIST, .divider = ',', .stranger = -1, .bracket = '[', .quote = '\''};
+    stk_answer json = python;
+    json.quote = '"';
+    const struct {
+        const char *const *classes;
+        stk_task task;
+        stk_answer answer;
+        const double *values;
+        const char *text;
+    } cases[] = {
+        {pets,
+         STK_TASK_SINGLE,
+         {.kind = STK_ANSWER_SURE, .stranger = -1},
+         probs,
+         "id,answer\nb,dog 0.5\n\"a,1\",cat 0.6\n"},
+        {pets, STK_TASK_MULTILABEL, python, high,
+         "id,answer\nb,\"['cat', 'owl']\"\n\"a,1\",['cat']\n"},
+        {odd, STK_TASK_MULTILABEL, python, high,
+         "id,answer\nb,\"[\"\"it's\"\", 'c,d']\"\n\"a,1\",\"[\"\"it's\"\"]\"\n"},
+        {odd, STK_TASK_MULTILABEL, json, probs,
+         "id,answer\nb,\"[\"\"a \\\"\"b\\\"\"\"\"]\"\n\"a,1\",\"[\"\"it's\"\"]\"\n"},
+        {pets,
+         STK_TASK_REGRESSION,
+         {.kind = STK_ANSWER_NUMBERS, .stranger = -1, .shares = true},
+         votes,
+         "id,cat,dog,owl\nb,0,0.75,0.25\n\"a,1\",0.333333333,0.333333333,0.333333333\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool shares = cases[i].answer.shares;
+        stk_dataset d = make(shares ? three : one, shares ? 4 : 2, 0);
+        d.task = cases[i].task;
+        d.answer = cases[i].answer;
+        stk_answers answers = *answers_of(cases[i].classes, 3, cases[i].values);
+        answers.task = cases[i].task;
+        expect_answers(&d, &answers, cases[i].text);
+    }
+}
+
 static void printed_rows_sum_to_one(void) {
     enum { CLASSES = 1000, ROWS = 300 };
     static char names[CLASSES][8];
@@ -548,6 +595,7 @@ static const check_test tests[] = {
     TEST(columns_that_match_nothing),
     TEST(rows_that_are_no_probabilities),
     TEST(answers_of_the_models_own_competition),
+    TEST(answers_in_the_form_of_the_sample),
     TEST(printed_rows_sum_to_one),
     TEST(numbers_as_the_library_writes_them),
     TEST(what_is_late_is_given_up),

@@ -33,6 +33,36 @@ static void labels_come_back(void) {
     stk_outputs_free(&back);
 }
 
+/* How lists are written, and that numbers are shares. */
+static void the_form_of_answers_comes_back(void) {
+    stk_outputs lists = {
+        .task = STK_TASK_MULTILABEL,
+        .count = 2,
+        .has_answer = true,
+        .answer = {
+            .kind = STK_ANSWER_LIST, .divider = ',', .stranger = -1, .bracket = '[', .quote = '"'}};
+    stk_outputs back;
+    expect_round_trip(&lists, &back);
+    CHECK(back.answer.bracket == '[' && back.answer.quote == '"' && !back.answer.shares);
+    stk_outputs_free(&back);
+    lists.answer = (stk_answer){.kind = STK_ANSWER_NUMBERS, .stranger = -1, .shares = true};
+    expect_round_trip(&lists, &back);
+    CHECK(back.answer.bracket == '\0' && back.answer.shares);
+    stk_outputs_free(&back);
+    lists.answer = (stk_answer){.kind = STK_ANSWER_SURE, .stranger = -1};
+    expect_round_trip(&lists, &back);
+    CHECK_INT(back.answer.kind, STK_ANSWER_SURE);
+    stk_outputs_free(&back);
+    stk_error err = {0};
+    static const char strange[] =
+        "{\"task\": \"multilabel\", \"answer\": {\"kind\": \"list\", \"divider\": \",\", \"most\": "
+        "0, "
+        "\"positive\": 0, \"stranger\": -1, \"bracket\": \"<\", \"quote\": \"ab\"}}";
+    REQUIRE_OK(stk_outputs_read(strange, 2, &back, &err), &err);
+    CHECK(back.answer.bracket == '\0' && back.answer.quote == '\0');
+    stk_outputs_free(&back);
+}
+
 static void the_metric_of_the_options_comes_back(void) {
     stk_outputs two = {.task = STK_TASK_BINARY,
                        .count = 2,
@@ -154,9 +184,13 @@ static void damaged_texts_are_refused(void) {
 }
 
 static const check_test tests[] = {
-    TEST(labels_come_back),          TEST(the_metric_of_the_options_comes_back),
-    TEST(numbers_come_back),         TEST(shares_of_a_range_come_back),
-    TEST(ranked_lists_come_back),    TEST(older_files_tell_less),
+    TEST(labels_come_back),
+    TEST(the_form_of_answers_comes_back),
+    TEST(the_metric_of_the_options_comes_back),
+    TEST(numbers_come_back),
+    TEST(shares_of_a_range_come_back),
+    TEST(ranked_lists_come_back),
+    TEST(older_files_tell_less),
     TEST(damaged_texts_are_refused),
 };
 

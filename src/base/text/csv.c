@@ -318,23 +318,37 @@ void stk_csv_trim(stk_csv *csv) {
     point_header(csv);
 }
 
-void stk_csv_cut(stk_csv *csv, size_t column, const char *suffix) {
-    size_t cut = strlen(suffix);
+void stk_csv_shorten(stk_csv *csv, size_t column, void (*shorten)(char *field, void *user),
+                     void *user) {
     char *from = csv->buffer + csv->starts[0];
     char *to = from; /* never right of from */
     for (size_t row = 0; row <= csv->rows; row++) {
         csv->starts[row] = (uint32_t)(to - csv->buffer);
         for (size_t i = 0; i < csv->columns; i++) {
             size_t whole = strlen(from);
-            bool ends = row > 0 && i == column && whole >= cut &&
-                        memcmp(from + whole - cut, suffix, cut) == 0;
-            size_t left = ends ? whole - cut : whole;
+            if (row > 0 && i == column) {
+                shorten(from, user);
+            }
+            size_t left = strlen(from);
             memmove(to, from, left);
             to += left;
             from += whole + 1;
             *to++ = '\0';
         }
     }
+}
+
+static void cut_suffix(char *field, void *user) {
+    const char *suffix = *(const char **)user;
+    size_t whole = strlen(field);
+    size_t cut = strlen(suffix);
+    if (whole >= cut && memcmp(field + whole - cut, suffix, cut) == 0) {
+        field[whole - cut] = '\0';
+    }
+}
+
+void stk_csv_cut(stk_csv *csv, size_t column, const char *suffix) {
+    stk_csv_shorten(csv, column, cut_suffix, &suffix);
 }
 
 size_t stk_csv_column(const stk_csv *csv, const char *name) {

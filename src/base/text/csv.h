@@ -80,6 +80,10 @@ const char *stk_csv_next(const char *cell);
 /* Cuts blanks off both ends of every name and field. */
 void stk_csv_trim(stk_csv *csv);
 
+/* Writes every field of a column anew, in place; none may become longer. Later fields move. */
+void stk_csv_shorten(stk_csv *csv, size_t column, void (*shorten)(char *field, void *user),
+                     void *user);
+
 /* Cuts a text off the end of all fields of a column that end with it. Later fields move. */
 void stk_csv_cut(stk_csv *csv, size_t column, const char *suffix);
 

@@ -26,12 +26,23 @@ const char *stk_task_describe_answer(const stk_dataset *dataset, char *text, siz
         snprintf(text, size, "1 or 0 for each label");
         break;
     case STK_ANSWER_LIST:
-        snprintf(text, size, "the labels that hold, divided by '%c'", a->divider);
+        if (a->bracket != '\0') {
+            snprintf(text, size, "the labels that hold, as a list with brackets");
+        } else {
+            snprintf(text, size, "the labels that hold, divided by '%c'", a->divider);
+        }
         break;
     case STK_ANSWER_RANKED:
         snprintf(text, size, "the %d likeliest classes, best first", a->most);
         break;
+    case STK_ANSWER_SURE:
+        snprintf(text, size, "the likeliest class and its probability");
+        break;
     case STK_ANSWER_NUMBERS:
+        if (a->shares) {
+            snprintf(text, size, "shares, which sum to 1");
+            break;
+        }
         snprintf(text, size, "%s within the range of the training data",
                  dataset->class_count == 1 ? "a number" : "numbers");
         break;
