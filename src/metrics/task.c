@@ -9,8 +9,8 @@ static const char *const names[] = {"auto",    "single",     "binary", "multilab
                                     "ordinal", "regression", "ranking"};
 
 /* In the order of stk_answer_kind. */
-static const char *const answers[] = {"label", "probabilities", "positive", "scores",
-                                      "flags", "list",          "ranked",   "numbers", "sure"};
+static const char *const answers[] = {"label", "probabilities", "positive", "scores", "flags",
+                                      "list",  "ranked",        "numbers",  "sure"};
 
 const char *stk_answer_name(stk_answer_kind kind) {
     return answers[kind];

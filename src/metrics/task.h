@@ -44,7 +44,7 @@ typedef enum stk_answer_kind {
     STK_ANSWER_SCORES,        /* several labels: a probability for each label's column */
     STK_ANSWER_FLAGS,         /* several labels: 1 or 0 in each label's column */
     STK_ANSWER_LIST,          /* several labels: the names of those that hold, in one column */
-    STK_ANSWER_RANKED, /* the names of the likeliest classes, the best first, in one column */
+    STK_ANSWER_RANKED,  /* the names of the likeliest classes, the best first, in one column */
     STK_ANSWER_NUMBERS, /* a number for each target's column */
     STK_ANSWER_SURE     /* the likeliest class and its probability, in one column */
 } stk_answer_kind;

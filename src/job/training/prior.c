@@ -69,6 +69,16 @@ static double macro_f1_of_shares(const same_shares *s) {
     return 2 * hits / ((double)s->scored + hits) / (double)present;
 }
 
+/* The mean over the classes that occur of the share that is found: all of one, none of the others.
+ */
+static double balanced_of_shares(const same_shares *s) {
+    size_t present = 0;
+    for (int c = 0; c < s->classes; c++) {
+        present += s->seen[c] > 0;
+    }
+    return (s->seen[s->most] > 0 ? 1.0 : 0) / (double)present;
+}
+
 static double pf1_of_shares(const same_shares *s) {
     double share = ((double)s->counts[1] + 1) / ((double)s->trained + 2);
     double positives = (double)s->seen[1];
@@ -114,6 +124,12 @@ static stk_status rate_shares(const same_shares *s, stk_metric metric, int k, do
         break;
     case STK_METRIC_MICRO_F1:
         *value = (double)right / (double)s->scored;
+        break;
+    case STK_METRIC_BALANCED_ACC:
+        *value = balanced_of_shares(s);
+        break;
+    case STK_METRIC_MCC:
+        *value = 0;
         break;
     case STK_METRIC_QWK:
         *value = right == s->scored ? 1 : 0;
