@@ -99,9 +99,16 @@ static samples read_samples(const stk_csv *csv, size_t id, size_t kept, const st
 
 /* ---- deciding ---- */
 
+/* What may be taken for something else; told where the decision stands. */
+typedef struct doubts {
+    char texts[2][600];
+    size_t count;
+} doubts;
+
 /* What is known while it is decided. */
 typedef struct asking {
     stk_ask *ask;
+    doubts *doubts;
     const stk_listing *listing;
     const stk_ask_tables *tables;
     const stk_hints *hints;
@@ -119,6 +126,16 @@ static void STK_PRINTF(2, 3) say(stk_ask *ask, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(ask->reason, sizeof ask->reason, format, arguments);
     va_end(arguments);
+}
+
+static void STK_PRINTF(2, 3) doubt(asking *a, const char *format, ...) {
+    va_list arguments;
+    if (a->doubts->count < STK_COUNT(a->doubts->texts)) {
+        char *text = a->doubts->texts[a->doubts->count++];
+        va_start(arguments, format);
+        vsnprintf(text, sizeof a->doubts->texts[0], format, arguments);
+        va_end(arguments);
+    }
 }
 
 static void decide(asking *a, stk_task task, stk_answer_kind kind) {
@@ -183,13 +200,12 @@ static bool is_regression(asking *a) {
         return false;
     }
     bool amount = p->count > MANY_NUMBERS && !stk_table_is_label_name(a->name);
-    stk_events_warning(a->listing->events,
-                       "column '%s' of %s holds %zu different %s from %s to %s in %zu rows: %s; "
-                       "--task %s takes them %s",
-                       a->name, a->tables->file, p->count, kind, p->least_text, p->most_text,
-                       p->rows,
-                       amount ? "they are taken as amounts" : "each is taken as a class of its own",
-                       amount ? "single" : "regression", amount ? "as classes" : "as amounts");
+    doubt(a,
+          "column '%s' of %s holds %zu different %s from %s to %s in %zu rows: %s; "
+          "--task %s takes them %s",
+          a->name, a->tables->file, p->count, kind, p->least_text, p->most_text, p->rows,
+          amount ? "they are taken as amounts" : "each is taken as a class of its own",
+          amount ? "single" : "regression", amount ? "as classes" : "as amounts");
     say(a->ask, "%s looks measured", a->name);
     return amount;
 }
@@ -294,11 +310,11 @@ static bool is_multilabel(asking *a) {
         return true;
     }
     if (lists->doubtful) {
-        stk_events_warning(a->listing->events,
-                           "column '%s' of %s may hold several labels in a cell, such as '%.100s': "
-                           "each of the %zu texts is taken as a class of its own; --task "
-                           "multilabel divides them",
-                           a->name, a->tables->file, lists->example, a->labels.count);
+        doubt(a,
+              "column '%s' of %s may hold several labels in a cell, such as '%.100s': "
+              "each of the %zu texts is taken as a class of its own; --task "
+              "multilabel divides them",
+              a->name, a->tables->file, lists->example, a->labels.count);
     }
     return false;
 }
@@ -514,58 +530,6 @@ static void take_metric(stk_ask *ask, const stk_hints *hints) {
     snprintf(ask->phrase, sizeof ask->phrase, "%s", phrase);
 }
 
-/* Decides by the tables and these hints. */
-static stk_status ask_tables(stk_ask *ask, const stk_listing *listing, const stk_ask_tables *t,
-                             const stk_hints *hints, stk_error *err) {
-    asking a = {.ask = ask,
-                .listing = listing,
-                .tables = t,
-                .hints = hints,
-                .wanted = (stk_task)listing->options->task,
-                .has_sample = t->sample != NULL};
-    if (a.has_sample) {
-        a.asked = t->sample->columns - 1 - (t->sample_kept != SIZE_MAX);
-    }
-    if (ask->count > 1) {
-        a.sample = read_samples(t->sample, t->sample_id, t->sample_kept, &a.labels.places);
-        stk_status done = decide_columns(&a, err);
-        take_metric(ask, hints);
-        return done;
-    }
-    a.name = t->train->header[ask->labels[0]];
-    stk_status status = stk_column_profile_make(&a.labels, t->train, ask->labels[0], err);
-    STK_THEN(status, stk_label_lists_find(&a.lists, &a.labels, err));
-    a.sample = read_samples(t->sample, t->sample_id, t->sample_kept, &a.labels.places);
-    STK_THEN(status, decide_column(&a, err));
-    stk_column_profile_free(&a.labels);
-    take_metric(ask, hints);
-    return status;
-}
-
-/* Whether the folder alone leads to the metric of the options: what was decided then stands, as in
- * a run that is begun again with all options that it told. */
-static bool leads_to(const stk_ask *ask, stk_metric metric) {
-    stk_metric own = ask->metric != STK_METRIC_AUTO
-                         ? ask->metric
-                         : stk_metric_default(ask->task, ask->answer.kind);
-    return own == metric;
-}
-
-stk_status stk_ask_task(stk_ask *ask, const stk_listing *listing, const stk_ask_tables *t,
-                        const stk_hints *hints, stk_error *err) {
-    const stk_dataset_options *options = listing->options;
-    const stk_ask before = *ask;
-    stk_hints named = *hints;
-    stk_listing quiet = *listing;
-    quiet.events = NULL;
-    if (options->metric_given &&
-        (ask_tables(ask, &quiet, t, hints, NULL) != STK_OK || !leads_to(ask, options->metric))) {
-        stk_hints_name_metric(&named, options->metric);
-    }
-    *ask = before;
-    return ask_tables(ask, listing, t, &named, err);
-}
-
 /* A profile of classes that no table has. */
 static stk_status profile_of_names(stk_column_profile *p, const char *const *names, size_t count,
                                    stk_error *err) {
@@ -607,39 +571,93 @@ static stk_status decide_classes(asking *a, const char *const *classes, size_t c
     return STK_OK;
 }
 
-static stk_status ask_names(stk_ask *ask, const stk_listing *listing, const stk_csv *sample,
-                            size_t sample_id, const char *const *classes, size_t count,
-                            const stk_hints *hints, stk_error *err) {
-    stk_ask_tables t = {.sample = sample, .sample_id = sample_id, .sample_kept = SIZE_MAX};
-    *ask = (stk_ask){.metric = STK_METRIC_AUTO};
+/* ---- the whole ---- */
+
+/* What is decided about. */
+typedef struct question {
+    const stk_listing *listing;
+    const stk_ask_tables *tables;
+    const char *const *classes; /* of folders or names; NULL: a table has labels */
+    size_t class_count;
+} question;
+
+/* Decides by these hints; `ask` has its columns. */
+static stk_status decide_by(const question *q, const stk_hints *hints, stk_ask *ask,
+                            doubts *doubtful, stk_error *err) {
+    const stk_ask_tables *t = q->tables;
     asking a = {.ask = ask,
-                .listing = listing,
-                .tables = &t,
+                .doubts = doubtful,
+                .listing = q->listing,
+                .tables = t,
                 .hints = hints,
-                .wanted = (stk_task)listing->options->task,
-                .has_sample = sample != NULL,
-                .asked = sample != NULL ? sample->columns - 1 : 0,
+                .wanted = (stk_task)q->listing->options->task,
+                .has_sample = t->sample != NULL,
                 .name = "the data set"};
-    stk_status status = profile_of_names(&a.labels, classes, count, err);
-    if (status != STK_OK) {
-        return status;
+    stk_status status = STK_OK;
+    bool one_column = q->classes == NULL && ask->count == 1;
+    if (a.has_sample) {
+        a.asked = t->sample->columns - 1 - (t->sample_kept != SIZE_MAX);
     }
-    a.sample = read_samples(sample, sample_id, SIZE_MAX, &a.labels.places);
-    status = decide_classes(&a, classes, count, err);
+    if (q->classes != NULL) {
+        status = profile_of_names(&a.labels, q->classes, q->class_count, err);
+    } else if (one_column) {
+        a.name = t->train->header[ask->labels[0]];
+        status = stk_column_profile_make(&a.labels, t->train, ask->labels[0], err);
+        STK_THEN(status, stk_label_lists_find(&a.lists, &a.labels, err));
+    }
+    if (status == STK_OK) {
+        a.sample = read_samples(t->sample, t->sample_id, t->sample_kept, &a.labels.places);
+        status = q->classes != NULL ? decide_classes(&a, q->classes, q->class_count, err)
+                 : one_column       ? decide_column(&a, err)
+                                    : decide_columns(&a, err);
+    }
     stk_column_profile_free(&a.labels);
     take_metric(ask, hints);
     return status;
 }
 
+/* Whether the folder alone leads to the metric of the options: what was decided then stands, as in
+ * a run that is begun again with all options that it told. */
+static bool leads_to(const stk_ask *ask, stk_metric metric) {
+    stk_metric own = ask->metric != STK_METRIC_AUTO
+                         ? ask->metric
+                         : stk_metric_default(ask->task, ask->answer.kind);
+    return own == metric;
+}
+
+/* Decides by the folder, and once more by the metric of the options where that does not follow. */
+static stk_status decide_question(const question *q, const stk_hints *hints, stk_ask *ask,
+                                  stk_error *err) {
+    const stk_dataset_options *options = q->listing->options;
+    const stk_ask before = *ask;
+    doubts doubtful = {.count = 0};
+    stk_status status = decide_by(q, hints, ask, &doubtful, err);
+    if (status == STK_OK && options->metric_given && !leads_to(ask, options->metric)) {
+        stk_hints named = *hints;
+        stk_hints_name_metric(&named, options->metric);
+        *ask = before;
+        doubtful.count = 0;
+        status = decide_by(q, &named, ask, &doubtful, err);
+    }
+    for (size_t i = 0; status == STK_OK && i < doubtful.count; i++) {
+        stk_events_warning(q->listing->events, "%s", doubtful.texts[i]);
+    }
+    return status;
+}
+
+stk_status stk_ask_task(stk_ask *ask, const stk_listing *listing, const stk_ask_tables *t,
+                        const stk_hints *hints, stk_error *err) {
+    const question q = {.listing = listing, .tables = t};
+    return decide_question(&q, hints, ask, err);
+}
+
 stk_status stk_ask_classes(stk_ask *ask, const stk_listing *listing, const stk_csv *sample,
                            size_t sample_id, const char *const *classes, size_t count,
                            const stk_hints *hints, stk_error *err) {
-    const stk_dataset_options *options = listing->options;
-    stk_hints named = *hints;
-    if (options->metric_given &&
-        (ask_names(ask, listing, sample, sample_id, classes, count, hints, NULL) != STK_OK ||
-         !leads_to(ask, options->metric))) {
-        stk_hints_name_metric(&named, options->metric);
-    }
-    return ask_names(ask, listing, sample, sample_id, classes, count, &named, err);
+    const stk_ask_tables tables = {
+        .sample = sample, .sample_id = sample_id, .sample_kept = SIZE_MAX};
+    const question q = {
+        .listing = listing, .tables = &tables, .classes = classes, .class_count = count};
+    *ask = (stk_ask){.metric = STK_METRIC_AUTO};
+    return decide_question(&q, hints, ask, err);
 }

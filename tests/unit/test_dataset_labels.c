@@ -395,6 +395,39 @@ static void the_options_name_the_metric(void) {
     stk_dataset_free(d);
 }
 
+/* Requests for memory that opening a data set makes. */
+static int requests_of(const stk_dataset_options *o) {
+    stk_status status = STK_ERR_MEMORY;
+    int n = -1;
+    while (status != STK_OK && n < 3000) {
+        stk_dataset *d = NULL;
+        stk_error_clear(&error);
+        stk_mem_fail_after(++n);
+        status = stk_dataset_open(&d, o, NULL, NULL, &error);
+        stk_mem_fail_after(-1);
+        stk_dataset_free(d);
+    }
+    CHECK_INT(status, STK_OK);
+    return n;
+}
+
+/* Where the folder leads to the metric of the options, it is decided once: deciding takes more than
+ * two requests. */
+static void a_metric_that_follows_changes_nothing(void) {
+    put_table("id,flag", 30, a_flag);
+    stk_dataset_options o = options();
+    int without = requests_of(&o);
+    o.metric_given = true;
+    o.metric = STK_METRIC_ACC1;
+    CHECK(requests_of(&o) <= without + 2);
+    stk_dataset *d = open_with(&o);
+    REQUIRE(d != NULL);
+    CHECK(!d->metric_given && d->metric == STK_METRIC_AUTO);
+    stk_dataset_free(d);
+    o.metric = STK_METRIC_LOGLOSS;
+    CHECK(requests_of(&o) > without + 2);
+}
+
 static void a_whale(stk_str *out, int row) {
     stk_str_appendf(out, row % 4 == 0 ? "new_whale" : "w_%d", row % 9);
 }
@@ -567,6 +600,7 @@ static void a_name_may_have_commas(void) {
 }
 
 static const check_test tests[] = {
+    TEST(a_metric_that_follows_changes_nothing),
     TEST(numbers_that_measure),
     TEST(numbers_that_may_measure),
     TEST(numbers_that_are_classes),
