@@ -17,7 +17,9 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "dataset/label_columns.h"
 #include "dataset/label_lists.h"
+#include "dataset/sample_cells.h"
 #include "metrics/metric_words.h"
 
 /* More different numbers than people give to classes by hand. */
@@ -50,53 +52,6 @@ static const char *const yes_texts[] = {"1", "1.0", "true", "yes", "y", "t", "po
 /* Classes of pictures that belong to no class, word by word: whales nobody knows. */
 static const char *const strangers[] = {"new", "unknown", "other", "stranger", NULL};
 
-/* ---- the cells of the sample submission ---- */
-
-/* What the sample's answers are: placeholders, but of the kind that is wanted. */
-typedef struct samples {
-    size_t cells;
-    size_t numbers;
-    size_t fractions;
-    size_t lists;  /* cells of two words or more */
-    size_t words;  /* the most words of a cell */
-    bool constant; /* all cells are the same */
-    bool spread;   /* the numbers are not only 0 and 1 */
-    char first[40];
-} samples;
-
-/* `known` are the texts of the label column: a cell that is one of them is no list. */
-static void note_cell(samples *s, const char *cell, const stk_map *known) {
-    double x;
-    size_t words = stk_map_find(known, cell, NULL) ? 1 : stk_label_list_count(cell, ' ');
-    if (s->cells == 0) {
-        snprintf(s->first, sizeof s->first, "%.30s", cell);
-        s->constant = true;
-    }
-    s->constant = s->constant && strncmp(cell, s->first, 30) == 0;
-    s->cells++;
-    s->lists += words > 1;
-    s->words = words > s->words ? words : s->words;
-    if (stk_cell_number(cell, &x)) {
-        s->numbers++;
-        s->fractions += x != floor(x);
-        s->spread = s->spread || (x != 0 && x != 1);
-    }
-}
-
-static samples read_samples(const stk_csv *csv, size_t id, size_t kept, const stk_map *known) {
-    samples s = {0};
-    for (size_t row = 0; csv != NULL && row < csv->rows; row++) {
-        const char *cell = stk_csv_cell(csv, row, 0);
-        for (size_t c = 0; c < csv->columns; c++) {
-            if (c != id && c != kept) {
-                note_cell(&s, cell, known);
-            }
-            cell = c + 1 < csv->columns ? stk_csv_next(cell) : cell;
-        }
-    }
-    return s;
-}
-
 /* ---- deciding ---- */
 
 /* What may be taken for something else; told where the decision stands. */
@@ -113,7 +68,7 @@ typedef struct asking {
     const stk_ask_tables *tables;
     const stk_hints *hints;
     stk_task wanted; /* --task */
-    samples sample;
+    stk_sample_cells sample;
     bool has_sample;
     size_t asked;              /* columns of the sample that are answers */
     stk_column_profile labels; /* owned: of the only label column */
@@ -275,7 +230,7 @@ static const char *positive_of(const asking *a, const char *first, const char *s
 /* Probability or label: the metric says it, or else the cells of the sample. */
 static void decide_binary(asking *a, const char *first, const char *second) {
     const char *positive = positive_of(a, first, second);
-    const samples *s = &a->sample;
+    const stk_sample_cells *s = &a->sample;
     const stk_hints *h = a->hints;
     a->ask->positive = positive;
     bool names = s->numbers < s->cells; /* the sample has class names, or "True" */
@@ -333,7 +288,7 @@ static const char *stranger_among(const stk_column_profile *p) {
 }
 
 static bool is_ranking(asking *a) {
-    const samples *s = &a->sample;
+    const stk_sample_cells *s = &a->sample;
     bool by_sample = a->has_sample && a->asked == 1 && s->cells > 0 && 2 * s->lists > s->cells &&
                      !a->hints->labels && !a->hints->probabilities;
     if (!by_sample && a->hints->ranked == 0) {
@@ -436,45 +391,10 @@ static stk_status decide_column(asking *a, stk_error *err) {
 
 /* ---- several label columns ---- */
 
-typedef struct label_columns {
-    bool flags;      /* all hold 0 and 1 */
-    bool numbers;    /* all hold numbers or nothing */
-    bool one_hot;    /* each row has one 1 */
-    const char *odd; /* a column without numbers */
-} label_columns;
-
-static stk_status look_at_columns(const asking *a, label_columns *found, stk_error *err) {
-    const stk_csv *csv = a->tables->train;
-    stk_status status = STK_OK;
-    *found = (label_columns){.flags = true, .numbers = true, .one_hot = true};
-    for (size_t i = 0; status == STK_OK && i < a->ask->count; i++) {
-        stk_column_profile p;
-        status = stk_column_profile_make(&p, csv, a->ask->labels[i], err);
-        if (status == STK_OK) {
-            bool numeric = stk_column_is_numeric(&p);
-            bool flags = numeric && !p.fractions && p.least >= 0 && p.most <= 1;
-            found->flags = found->flags && flags;
-            found->numbers = found->numbers && numeric;
-            found->odd =
-                !numeric && found->odd == NULL ? csv->header[a->ask->labels[i]] : found->odd;
-            stk_column_profile_free(&p);
-        }
-    }
-    for (size_t row = 0; found->flags && found->one_hot && row < csv->rows; row++) {
-        size_t ones = 0;
-        for (size_t i = 0; i < a->ask->count; i++) {
-            double x = 0;
-            ones += stk_cell_number(stk_csv_cell(csv, row, a->ask->labels[i]), &x) && x == 1;
-        }
-        found->one_hot = ones == 1;
-    }
-    return status;
-}
-
 static stk_status decide_columns(asking *a, stk_error *err) {
-    label_columns c;
-    stk_status status = look_at_columns(a, &c, err);
+    stk_label_columns c;
     size_t count = a->ask->count;
+    stk_status status = stk_label_columns_look(&c, a->tables->train, a->ask->labels, count, err);
     if (status != STK_OK) {
         return status;
     }
@@ -606,7 +526,7 @@ static stk_status decide_by(const question *q, const stk_hints *hints, stk_ask *
         STK_THEN(status, stk_label_lists_find(&a.lists, &a.labels, err));
     }
     if (status == STK_OK) {
-        a.sample = read_samples(t->sample, t->sample_id, t->sample_kept, &a.labels.places);
+        a.sample = stk_sample_cells_read(t->sample, t->sample_id, t->sample_kept, &a.labels.places);
         status = q->classes != NULL ? decide_classes(&a, q->classes, q->class_count, err)
                  : one_column       ? decide_column(&a, err)
                                     : decide_columns(&a, err);

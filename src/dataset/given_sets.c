@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/text/text_blocks.h"
+#include "dataset/label_columns.h"
 #include "dataset/label_lists.h"
 
 /* ---- by a column ---- */
@@ -232,14 +233,9 @@ static stk_status judge_list(const judge *j, const char *cell, verdict *v, stk_e
 static stk_status judge_label(const judge *j, size_t row, verdict *v, stk_error *err) {
     const stk_csv *csv = &j->given->val.csv;
     const char *first = stk_csv_cell(csv, row, j->labels[0]);
-    size_t numbers = 0;
-    size_t ones = 0;
+    size_t ones;
+    size_t numbers = stk_label_columns_numbers(csv, row, j->labels, j->ask->count, &ones);
     *v = FITS;
-    for (size_t i = 0; i < j->ask->count; i++) {
-        double x = 0;
-        numbers += stk_cell_number(stk_csv_cell(csv, row, j->labels[i]), &x);
-        ones += x == 1;
-    }
     if (j->ask->one_hot) {
         *v = ones == 1 ? FITS : UNCLEAR;
     } else if (j->ask->task == STK_TASK_REGRESSION) {
