@@ -232,7 +232,7 @@ static stk_status read_records(stk_listing *listing, kaggle_table *t, stk_error 
 
 static stk_status keep_names(stk_listing *listing, const kaggle_table *t, stk_error *err) {
     const char *id = t->rows.csv->header[t->rows.id];
-    const char *label = t->rows.csv->header[t->ask.labels[0]];
+    const char *label = t->ask.count > 1 ? "label" : t->rows.csv->header[t->ask.labels[0]];
     stk_dataset *dataset = listing->dataset;
     dataset->id_name = stk_listing_keep(listing, id, strlen(id));
     dataset->label_name = stk_listing_keep(listing, label, strlen(label));
@@ -448,7 +448,10 @@ static stk_status find_test(stk_listing *listing, kaggle_table *t, const char *i
 /* Finds out what is asked for. */
 static stk_status ask(stk_listing *listing, kaggle_table *t, stk_error *err) {
     bool has_sample = t->sample.file != NULL;
-    int kept = has_sample ? stk_template_kept(&t->sample.csv, t->sample_id) : -1;
+    if (has_sample) {
+        stk_sample_find_further(&t->sample, t->sample_id, t->rows.csv, listing->events);
+    }
+    int kept = has_sample ? stk_template_kept(&t->sample, t->sample_id) : -1;
     stk_ask_tables tables = {.train = t->rows.csv,
                              .where = t->rows.where,
                              .file = t->train.file,

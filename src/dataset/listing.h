@@ -65,12 +65,14 @@ typedef struct stk_listing {
     stk_unfolded *unfolded; /* owned */
     size_t unfolded_count;
     size_t unfolded_capacity;
-    const char *found_group; /* the column that divides without being named; NULL: none */
-    const char *positive;    /* the positive class, until classes are sorted; NULL: none */
-    const char *stranger;    /* the class of strangers; NULL: none */
-    char ext[STK_EXT_MAX];   /* ".jpg" of --image-ext; "": every picture counts */
-    stk_map class_labels;    /* class name to label */
-    stk_map part_numbers;    /* value of the column that divides, to part */
+    stk_first_names samples_below; /* sample submissions in folders of the location */
+    bool told_sample;              /* that one of them is used was told */
+    const char *found_group;       /* the column that divides without being named; NULL: none */
+    const char *positive;          /* the positive class, until classes are sorted; NULL: none */
+    const char *stranger;          /* the class of strangers; NULL: none */
+    char ext[STK_EXT_MAX];         /* ".jpg" of --image-ext; "": every picture counts */
+    stk_map class_labels;          /* class name to label */
+    stk_map part_numbers;          /* value of the column that divides, to part */
     size_t class_capacity;
     size_t part_capacity;
     size_t train_capacity;
@@ -109,6 +111,14 @@ STK_CHECKED stk_status stk_listing_table(const stk_listing *listing, const char 
  * Where no file of the location is a picture: shows the pictures that JSON files hold as numbers.
  */
 STK_CHECKED stk_status stk_listing_unfold(stk_listing *listing, stk_error *err);
+
+/* The folder in which the data set lies where the location holds nothing else; NULL: the location
+ * itself. A line tells of it. The text belongs to the data set. */
+STK_CHECKED stk_status stk_listing_find_inner(stk_listing *listing, const char **inner,
+                                              stk_error *err);
+
+/* Whether a file's name is that of a table. */
+bool stk_table_is_name(const char *name);
 
 /* Whether a file's name is that of JSON. */
 bool stk_table_is_json(const char *path);
@@ -273,6 +283,7 @@ bool stk_table_is_group_name(const char *name);
 typedef struct stk_sample_file {
     const char *file; /* its name below the location; NULL: there is none */
     stk_csv csv;      /* owned, where there is one */
+    int further;      /* a column that no answer can be made for, and is copied; -1: none */
 } stk_sample_file;
 
 /* Finds and reads the sample submission, if there is one. */
@@ -284,11 +295,22 @@ void stk_testset_close_sample(stk_sample_file *sample);
  */
 size_t stk_testset_sample_id(const stk_listing *listing, const stk_csv *csv, const char *id_name);
 
+/* Finds the column that is copied in a sample of three columns, of which the training table has one
+ * beside the id: Usage, confidence, a column of texts. A warning tells of it. */
+void stk_sample_find_further(stk_sample_file *sample, size_t id, const stk_csv *train,
+                             const stk_events *told);
+
+/* The column whose cells the submission copies: one without a name, or a further one; -1: none. */
+int stk_template_kept(const stk_sample_file *sample, size_t id_column);
+
 /* Whether a file's name says that it is a sample submission. *packed: it has to be unpacked. */
 bool stk_template_is_name(const char *name, bool *packed);
 
-/* The column without a name, whose cells the submission copies; -1: none. */
-int stk_template_kept(const stk_csv *csv, size_t id_column);
+/* The name of the sample submission below the location; NULL: there is none. */
+STK_CHECKED stk_status stk_template_find(stk_listing *listing, const char **file, stk_error *err);
+
+/* Notes a table in a folder if its name says that it is a sample submission. */
+void stk_template_note(stk_listing *listing, const char *path);
 
 /*
  * Lists the test rows where no table leads to their pictures: those of the sample submission, else

@@ -53,7 +53,7 @@ static stk_status add_picture(stk_pictures *pictures, const char *path, stk_erro
 
 static const char *const table_tails[] = {".csv", ".tsv", ".json", ".jsonl", ".ndjson"};
 
-static bool is_table_name(const char *name) {
+bool stk_table_is_name(const char *name) {
     for (size_t i = 0; i < STK_COUNT(table_tails); i++) {
         if (stk_str_ends_with_nocase(name, table_tails[i])) {
             return true;
@@ -72,7 +72,7 @@ static stk_status add_tables(stk_listing *listing, const char *folder, const stk
     }
     for (size_t i = 0; depth <= TABLE_DEPTH && i < list->count; i++) {
         const stk_dir_entry *entry = &list->entries[i];
-        if (entry->is_dir || !is_table_name(entry->name)) {
+        if (entry->is_dir || !stk_table_is_name(entry->name)) {
             continue;
         }
         const char *path = stk_listing_join(listing, folder, entry->name);

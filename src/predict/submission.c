@@ -214,8 +214,17 @@ static stk_status check_columns(const columns *c, const stk_dataset *dataset,
                                 const char *const *classes, int class_count, stk_error *err) {
     char columns_text[300];
     char classes_text[300];
-    if (c->names == NULL || c->single || c->matched > 0) {
+    bool numbers = c->answer.kind == STK_ANSWER_NUMBERS && c->unmatched > 0;
+    if (c->names == NULL || c->single || (c->matched > 0 && !numbers)) {
         return STK_OK;
+    }
+    if (numbers && c->matched > 0) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "the sample submission in %s wants numbers in the column '%s', and no "
+                        "column of the training data is called so (these are %s); mend the sample "
+                        "file, or pass --sample-submission none to do without it",
+                        dataset->root, c->first_unmatched,
+                        some_names(classes, class_count, -1, classes_text, sizeof classes_text));
     }
     return STK_FAIL(err, STK_ERR_DATA,
                     "no column of the sample submission in %s is a class: its columns beside '%s' "

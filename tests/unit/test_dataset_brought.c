@@ -1,0 +1,148 @@
+/* test_dataset_brought.c - folders as people bring them: one folder too high, samples of other
+ * names, and what Stoker does not do. */
+#include "test_dataset.h"
+
+#include "predict/submission.h"
+
+/* A table of eight pictures of two classes in `folder`, two test pictures and their sample. */
+static void put_competition(const char *folder, const char *sample) {
+    char name[200];
+    for (int i = 0; i < 8; i++) {
+        snprintf(name, sizeof name, "%strain/a%d.jpg", folder, i);
+        put(name);
+    }
+    snprintf(name, sizeof name, "%stest/t0.jpg", folder);
+    put(name);
+    snprintf(name, sizeof name, "%stest/t1.jpg", folder);
+    put(name);
+    snprintf(name, sizeof name, "%strain.csv", folder);
+    put_text(name,
+             "id,label\na0,red\na1,blue\na2,red\na3,blue\na4,red\na5,blue\na6,red\na7,blue\n");
+    snprintf(name, sizeof name, "%s%s", folder, sample);
+    put_text(name, "id,label\nt1,red\nt0,red\n");
+}
+
+static void expect_sample(const char *file) {
+    stk_dataset *d = open_plain();
+    REQUIRE(d != NULL && d->row_count == 2);
+    CHECK_STR(d->template_file, file);
+    CHECK_STR(d->rows[0].id, "t1");
+    CHECK(d->test.count == 2 && d->test.items[0].path != NULL);
+    CHECK_INT(d->class_count, 2);
+    stk_dataset_free(d);
+}
+
+static void a_folder_that_only_holds_the_data_set(void) {
+    static const char *const folders[] = {"comp-name/", "data/", "kaggle/input/comp/"};
+    for (size_t i = 0; i < STK_COUNT(folders); i++) {
+        fresh();
+        put_competition(folders[i], "sample_submission.csv");
+        put(".DS_Store");
+        put("Thumbs.db");
+        put("readme.md");
+        put("__MACOSX/x/._train.csv");
+        expect_sample("sample_submission.csv");
+        CHECK_CONTAINS(decisions, "the data set from ");
+        CHECK_STR(warnings, "");
+    }
+    put("description.md");
+    expect_sample("sample_submission.csv");
+    CHECK_CONTAINS(warnings, "description.md lies beside the data set");
+    fresh();
+    put_cats_and_dogs("comp/train");
+    stk_dataset *d = open_plain();
+    REQUIRE(d != NULL && d->class_count == 2);
+    CHECK_STR(d->classes[0], "cat");
+    stk_dataset_free(d);
+    fresh(); /* what lies beside it counts */
+    put_cats_and_dogs("comp/train");
+    put("7.jpg");
+    fails_with(STK_ERR_DATA, "beside the class folders");
+}
+
+static void a_sample_that_lies_in_a_folder(void) {
+    fresh();
+    put_competition("", "files/sample_submission.csv");
+    expect_sample("files/sample_submission.csv");
+    CHECK_CONTAINS(decisions, "the sample submission from files/sample_submission.csv");
+    put_text("more/SampleSubmission.csv", "id,label\nt0,red\n");
+    fails_with(STK_ERR_DATA, "2 files that could be the sample submission: files/");
+    stk_dataset_options o = options();
+    o.sample_submission = "none";
+    stk_dataset *d = open_with(&o);
+    CHECK(d != NULL && d->template_file == NULL);
+    stk_dataset_free(d);
+}
+
+static void other_names_of_the_sample(void) {
+    static const char *const names[] = {"submission_format.csv",  "SubmissionFormat.csv",
+                                        "example_submission.csv", "submission-template.csv",
+                                        "test_submission.csv",    "sample_sub.csv",
+                                        "submission.csv",         "random_submission.csv"};
+    for (size_t i = 0; i < STK_COUNT(names); i++) {
+        fresh();
+        put_competition("", names[i]);
+        expect_sample(names[i]);
+    }
+    fresh();
+    put_competition("", "submission.csv"); /* somebody's own */
+    put_text("second_submission.csv", "id,label\nt0,red\n");
+    stk_dataset *d = open_plain();
+    CHECK(d != NULL && d->template_file == NULL && d->row_count == 2);
+    stk_dataset_free(d);
+}
+
+static void a_column_of_each_class_has_no_name_for_all(void) {
+    char header[300];
+    int columns;
+    fresh();
+    put_competition("", "note.txt");
+    put_text("train.csv", "id,red,blue\na0,1,0\na1,0,1\na2,1,0\na3,0,1\na4,1,0\na5,0,1\na6,1,0\n"
+                          "a7,0,1\n");
+    stk_dataset_options o = options();
+    o.label_column = "red,blue";
+    stk_dataset *d = open_with(&o);
+    REQUIRE(d != NULL &&
+            stk_submission_describe(d, header, sizeof header, &columns, &error) == STK_OK);
+    CHECK_STR(header, "id,label,blue,red");
+    stk_dataset_free(d);
+}
+
+/* Usage and the like are copied; a number that no training column has is not made up. */
+static void columns_of_the_sample_without_an_answer(void) {
+    static const char *const copied[] = {"id,label,Usage\nt1,red,Public\nt0,red,Private\n",
+                                         "id,label,confidence\nt1,red,0.5\nt0,red,0.5\n"};
+    for (size_t i = 0; i < STK_COUNT(copied); i++) {
+        fresh();
+        put_competition("", "sample_submission.csv");
+        put_text("sample_submission.csv", copied[i]);
+        stk_dataset *d = open_plain();
+        REQUIRE(d != NULL && d->row_count == 2);
+        CHECK_INT(d->template_kept, 2);
+        CHECK_STR(d->rows[0].kept, i == 0 ? "Public" : "0.5");
+        CHECK_CONTAINS(warnings, "its cells are copied, and column 'label' takes the answers");
+        CHECK_INT(stk_submission_check(d, &events, &error), STK_OK);
+        stk_dataset_free(d);
+    }
+    fresh();
+    put_competition("", "sample_submission.csv");
+    put_text("train.csv", "id,w,h\na0,1.5,2\na1,2.5,3\na2,3.5,2\na3,1,2\na4,4,5\na5,2,3\na6,1,1\n"
+                          "a7,0,1\n");
+    put_text("sample_submission.csv", "id,w,h,q\nt1,0,0,0\nt0,0,0,0\n");
+    stk_dataset *d = open_plain();
+    REQUIRE(d != NULL);
+    CHECK_INT(stk_submission_check(d, &events, &error), STK_ERR_DATA);
+    CHECK_CONTAINS(error.message, "wants numbers in the column 'q'");
+    CHECK_CONTAINS(error.message, "--sample-submission none");
+    stk_dataset_free(d);
+}
+
+static const check_test tests[] = {
+    TEST(a_folder_that_only_holds_the_data_set),
+    TEST(a_sample_that_lies_in_a_folder),
+    TEST(other_names_of_the_sample),
+    TEST(a_column_of_each_class_has_no_name_for_all),
+    TEST(columns_of_the_sample_without_an_answer),
+};
+
+CHECK_MAIN(tests)
