@@ -232,6 +232,7 @@ static stk_status list_layout(stk_listing *listing, stk_error *err) {
         return status;
     }
     bool samples = false;
+    STK_THEN(status, stk_places_check(listing, err));
     STK_THEN(status, stk_named_classes_list(listing, &fits, err));
     if (status != STK_OK || fits) {
         listing->dataset->layout = STK_LAYOUT_FOLDERS;

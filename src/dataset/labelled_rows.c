@@ -39,6 +39,16 @@ stk_status stk_labelled_rows_match(stk_labelled_rows *r, const stk_listing *list
         size_t count = 0;
         size_t other = 0;
         stk_found found = stk_match_find(listing, r->match, id_of(r, row), &first, &count, &other);
+        if (found == STK_FOUND_SEVERAL &&
+            stk_places_are_masks(r->pictures->paths[first], r->pictures->paths[other])) {
+            return STK_FAIL(err, STK_ERR_DATA,
+                            "%s, line %zu: '%s' fits both %s and %s: these are masks "
+                            "(segmentation), which are not trained; Stoker trains classes, labels "
+                            "and numbers of whole pictures, and where the table has them move the "
+                            "folder of the masks away",
+                            r->where, line_of(r, row), id_of(r, row), r->pictures->paths[first],
+                            r->pictures->paths[other]);
+        }
         if (found == STK_FOUND_SEVERAL) {
             return STK_FAIL(err, STK_ERR_DATA,
                             "%s, line %zu: '%s' fits both %s and %s; write the whole name into the "

@@ -354,6 +354,12 @@ STK_CHECKED stk_status stk_testset_from_files(stk_listing *listing, stk_pictures
 STK_CHECKED stk_status stk_testset_header(stk_listing *listing, const char *id_name,
                                           stk_error *err);
 
+/* Refuses folders of masks or boxes beside their pictures, which are no classes. */
+STK_CHECKED stk_status stk_places_check(stk_listing *listing, stk_error *err);
+
+/* Whether of two pictures of the same name one lies in a folder of pictures, one in one of masks. */
+bool stk_places_are_masks(const char *path, const char *other);
+
 STK_CHECKED stk_status stk_folders_list(stk_listing *listing, stk_error *err);
 
 /* Whether the location has class folders: a train folder, or at least two that could be classes. */

@@ -137,12 +137,53 @@ static void columns_of_the_sample_without_an_answer(void) {
     stk_dataset_free(d);
 }
 
+static void put_named(const char *folder, const char *tail, int count) {
+    for (int i = 0; i < count; i++) {
+        char name[200];
+        snprintf(name, sizeof name, "%s/%d%s", folder, i, tail);
+        put(name);
+    }
+}
+
+static void masks_and_boxes_are_no_classes(void) {
+    static const char *const folders[][3] = {
+        {"train/images", "train/masks", ".png"}, {"train/image", "train/label", ".png"},
+        {"images", "annotations", ".png"},       {"imgs", "SegmentationClass", ".png"},
+        {"train/img", "train/gt", "_mask.png"},  {"train/images", "train/labels", ".txt"},
+        {"JPEGImages", "Annotations", ".xml"},
+    };
+    for (size_t i = 0; i < STK_COUNT(folders); i++) {
+        fresh();
+        put_named(folders[i][0], ".png", 6);
+        put_named(folders[i][1], folders[i][2], 6);
+        fails_with(STK_ERR_DATA, i < 5 ? "these are masks (segmentation)" : "these are boxes");
+        CHECK_CONTAINS(error.message, "Stoker trains classes, labels and numbers");
+    }
+    fresh();
+    put_named("images/train", ".jpg", 6);
+    put_named("labels/train", ".txt", 6);
+    put("labels/classes.txt");
+    fails_with(STK_ERR_DATA, "these are boxes");
+    fresh(); /* a table does not help */
+    put_named("train/images", ".png", 4);
+    put_named("train/masks", ".png", 4);
+    put_text("train.csv", "id,rle\n0,1 2\n1,3 4\n2,1 2\n3,3 4\n");
+    fails_with(STK_ERR_DATA, "these are masks");
+    fresh(); /* other names inside: two classes */
+    put_named("images", ".png", 4);
+    put_named("masks", "x.png", 4);
+    stk_dataset *d = open_plain();
+    CHECK(d != NULL && d->class_count == 2);
+    stk_dataset_free(d);
+}
+
 static const check_test tests[] = {
     TEST(a_folder_that_only_holds_the_data_set),
     TEST(a_sample_that_lies_in_a_folder),
     TEST(other_names_of_the_sample),
     TEST(a_column_of_each_class_has_no_name_for_all),
     TEST(columns_of_the_sample_without_an_answer),
+    TEST(masks_and_boxes_are_no_classes),
 };
 
 CHECK_MAIN(tests)
