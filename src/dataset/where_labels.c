@@ -49,20 +49,24 @@ static size_t stem_length(const char *name) {
     return length;
 }
 
-/* Lists a folder, or the first folder in it where it has no files: labels/train/7.txt. */
+/* Lists a folder, or the first folder in it where files lie deeper: labels/train/7.txt, perhaps
+ * beside labels/classes.txt. */
 static stk_status list_files(stk_listing *listing, const char *folder, stk_dir_list *list,
                              stk_error *err) {
     bool by_stoker;
     stk_status status = stk_listing_dir(listing, folder, list, &by_stoker, err);
-    for (int level = 0; status == STK_OK && level < 2 && list->count > 0; level++) {
-        bool files = false;
+    for (int level = 0; status == STK_OK && level < 2; level++) {
+        const char *below = NULL;
+        size_t files = 0;
         for (size_t i = 0; i < list->count; i++) {
-            files = files || !list->entries[i].is_dir;
+            const stk_dir_entry *e = &list->entries[i];
+            files += !e->is_dir;
+            below = e->is_dir && below == NULL ? e->name : below;
         }
-        if (files) {
+        if (files > 1 || below == NULL) {
             break;
         }
-        folder = stk_listing_join(listing, folder, list->entries[0].name);
+        folder = stk_listing_join(listing, folder, below);
         stk_dir_list_free(list);
         status = folder != NULL ? stk_listing_dir(listing, folder, list, &by_stoker, err)
                                 : STK_FAIL_MEMORY(err, "the folders of the data set");
