@@ -45,7 +45,8 @@ typedef struct stk_ask {
     char reason[300];     /* for people */
     stk_metric metric;    /* of the options or the description, if it can rate the task */
     bool metric_given;    /* by the options */
-    char phrase[64];      /* its words for it, or for one that cannot rate the task */
+    char phrase[64];      /* the description's words for it, or for one that cannot rate the task;
+                             "--metric auc" where the options name it */
 } stk_ask;                /* starts zeroed */
 
 /* Finds the label columns. STK_ERR_USAGE or STK_ERR_DATA when there is none, or several could be

@@ -496,8 +496,8 @@ static stk_status decide_classes(asking *a, const char *const *classes, size_t c
 /* What is decided about. */
 typedef struct question {
     const stk_listing *listing;
-    const stk_ask_tables *tables;
-    const char *const *classes; /* of folders or names; NULL: a table has labels */
+    const stk_ask_tables *tables; /* tables->train NULL: no table has labels */
+    const char *const *classes;   /* in that case: those of folders or names */
     size_t class_count;
 } question;
 
@@ -514,11 +514,12 @@ static stk_status decide_by(const question *q, const stk_hints *hints, stk_ask *
                 .has_sample = t->sample != NULL,
                 .name = "the data set"};
     stk_status status = STK_OK;
-    bool one_column = q->classes == NULL && ask->count == 1;
+    bool has_table = t->train != NULL;
+    bool one_column = has_table && ask->count == 1;
     if (a.has_sample) {
         a.asked = t->sample->columns - 1 - (t->sample_kept != SIZE_MAX);
     }
-    if (q->classes != NULL) {
+    if (!has_table) {
         status = profile_of_names(&a.labels, q->classes, q->class_count, err);
     } else if (one_column) {
         a.name = t->train->header[ask->labels[0]];
@@ -527,9 +528,9 @@ static stk_status decide_by(const question *q, const stk_hints *hints, stk_ask *
     }
     if (status == STK_OK) {
         a.sample = stk_sample_cells_read(t->sample, t->sample_id, t->sample_kept, &a.labels.places);
-        status = q->classes != NULL ? decide_classes(&a, q->classes, q->class_count, err)
-                 : one_column       ? decide_column(&a, err)
-                                    : decide_columns(&a, err);
+        status = !has_table   ? decide_classes(&a, q->classes, q->class_count, err)
+                 : one_column ? decide_column(&a, err)
+                              : decide_columns(&a, err);
     }
     stk_column_profile_free(&a.labels);
     take_metric(ask, hints);

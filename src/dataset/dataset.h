@@ -123,7 +123,8 @@ typedef struct stk_dataset {
                                   STK_METRIC_AUTO: nothing is known */
     bool metric_given;         /* by options */
     const char *metric_phrase; /* the description's words for it, or for a metric that cannot rate
-                                  the task; NULL, "": there are none */
+                                  the task; "--metric auc" where the options name it; NULL, "":
+                                  there are none */
     /* Classes or labels, sorted by bytes or, when all are whole numbers, by value; or the names of
      * the numbers to predict, in the order of their columns. */
     const char *const *classes;

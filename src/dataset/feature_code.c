@@ -66,7 +66,7 @@ static void measure(stk_coded_column *c, const stk_column_profile *p) {
 }
 
 /* Whether the column counts the rows, in their order or another one. */
-static bool counts_rows(const stk_column_profile *p) {
+static bool is_row_number(const stk_column_profile *p) {
     double before = -INFINITY;
     bool grows = true;
     if (p->rows < FEWEST_ROWS || p->count < p->rows || p->numbers < p->rows || p->fractions) {
@@ -95,7 +95,7 @@ static bool has_amounts(const stk_column_profile *p) {
 /* Decides how the column becomes numbers; false: it says nothing that could be learned. */
 static bool plan_column(stk_coded_column *c, const stk_column_profile *p) {
     bool has_gaps = p->filled < p->rows || p->numbers < p->filled;
-    if ((p->count < 2 && !(p->count == 1 && p->filled < p->rows)) || counts_rows(p)) {
+    if ((p->count < 2 && !(p->count == 1 && p->filled < p->rows)) || is_row_number(p)) {
         return false;
     }
     c->amount = has_amounts(p);
@@ -303,18 +303,20 @@ static void code_row(const stk_feature_code *code, const stk_csv *csv, size_t ro
 }
 
 stk_status stk_feature_code_apply(const stk_feature_code *code, const stk_csv *csv, float *values,
-                                  size_t *absent, const char **absent_name, stk_error *err) {
+                                  stk_features_absent *absent, stk_error *err) {
+    stk_features_absent lacks = {0};
     size_t *columns = stk_mem_new(code->count, sizeof *columns);
     if (columns == NULL) {
         return STK_FAIL_MEMORY(err, "the columns of the table");
     }
-    *absent = 0;
-    *absent_name = NULL;
     for (size_t i = 0; i < code->count; i++) {
         columns[i] = stk_csv_column(csv, code->columns[i].name);
-        if (columns[i] == SIZE_MAX && (*absent)++ == 0) {
-            *absent_name = code->columns[i].name;
+        if (columns[i] == SIZE_MAX && lacks.columns++ == 0) {
+            lacks.name = code->columns[i].name;
         }
+    }
+    if (absent != NULL) {
+        *absent = lacks;
     }
     for (size_t row = 0; row < csv->rows; row++) {
         code_row(code, csv, row, columns, values + row * (size_t)code->numbers);

@@ -69,6 +69,12 @@ void stk_feature_code_free(stk_feature_code *code);
 STK_CHECKED stk_status stk_feature_code_add(stk_feature_code *code, const stk_coded_column *column,
                                             bool *fits, stk_error *err);
 
+/* What of a code a table lacks. */
+typedef struct stk_features_absent {
+    size_t columns;
+    const char *name; /* of the first one; the code's */
+} stk_features_absent;
+
 /*
  * Codes all rows of a table into `values`, (rows, code->numbers) zeros. A column is found by its
  * name; a column that is not there counts as empty in each row, and so does a text that is not
@@ -76,8 +82,8 @@ STK_CHECKED stk_status stk_feature_code_add(stk_feature_code *code, const stk_co
  * them.
  */
 STK_CHECKED stk_status stk_feature_code_apply(const stk_feature_code *code, const stk_csv *csv,
-                                              float *values, size_t *absent,
-                                              const char **absent_name, stk_error *err);
+                                              float *values, stk_features_absent *absent,
+                                              stk_error *err);
 
 /* Codes a row whose cells are all empty into code->numbers zeros. */
 void stk_feature_code_missing(const stk_feature_code *code, float *values);

@@ -35,7 +35,6 @@ static stk_status reserve(stk_features *f, const stk_feature_code *code, size_t 
 
 stk_status stk_features_make(stk_features *f, const stk_csv *train, const stk_csv *test,
                              const bool *wanted, stk_error *err) {
-    stk_features_absent absent;
     memset(f, 0, sizeof *f);
     if (test == NULL) {
         return STK_OK;
@@ -43,11 +42,10 @@ stk_status stk_features_make(stk_features *f, const stk_csv *train, const stk_cs
     stk_status status = stk_feature_code_make(&f->code, train, test, wanted, err);
     if (status == STK_OK && f->code.numbers > 0) {
         status = reserve(f, &f->code, 0, train->rows + test->rows, err);
-        STK_THEN(status, stk_feature_code_apply(&f->code, train, f->values, &absent.columns,
-                                                &absent.name, err));
+        STK_THEN(status, stk_feature_code_apply(&f->code, train, f->values, NULL, err));
         STK_THEN(status,
                  stk_feature_code_apply(&f->code, test, f->values + train->rows * (size_t)f->count,
-                                        &absent.columns, &absent.name, err));
+                                        NULL, err));
         name_columns(f);
     }
     if (status != STK_OK) {
@@ -62,8 +60,7 @@ stk_status stk_features_of_code(stk_features *f, const stk_feature_code *code, c
     *absent = (stk_features_absent){0};
     stk_status status = reserve(f, code, first, test != NULL ? test->rows : 0, err);
     if (status == STK_OK && test != NULL) {
-        status =
-            stk_feature_code_apply(code, test, f->values, &absent->columns, &absent->name, err);
+        status = stk_feature_code_apply(code, test, f->values, absent, err);
     }
     if (status != STK_OK) {
         stk_features_free(f);

@@ -28,12 +28,6 @@ typedef struct stk_features {
 STK_CHECKED stk_status stk_features_make(stk_features *features, const stk_csv *train,
                                          const stk_csv *test, const bool *wanted, stk_error *err);
 
-/* What of a code a table lacks. */
-typedef struct stk_features_absent {
-    size_t columns;
-    const char *name; /* of the first one; the code's */
-} stk_features_absent;
-
 /*
  * Makes the numbers of a test table whose first row is record `first`, by a code that was made from
  * other tables. `test` may be NULL: then no record is known. features->code stays empty.

@@ -22,20 +22,8 @@
 
 /* The set that a cell names. */
 static stk_set_kind set_in(const char *cell) {
-    static const struct {
-        const char *word;
-        stk_set_kind set;
-    } words[] = {
-        {"train", STK_SET_TRAIN}, {"training", STK_SET_TRAIN}, {"val", STK_SET_VAL},
-        {"valid", STK_SET_VAL},   {"validation", STK_SET_VAL}, {"dev", STK_SET_VAL},
-        {"test", STK_SET_TEST},   {"testing", STK_SET_TEST},
-    };
-    for (size_t i = 0; i < STK_COUNT(words); i++) {
-        if (stk_str_equal_nocase(cell, words[i].word)) {
-            return words[i].set;
-        }
-    }
-    return STK_SET_NONE;
+    bool weak;
+    return stk_set_word(cell, &weak);
 }
 
 /* Counts the rows of each set; false: some cell names none, or none is another set's than those

@@ -33,24 +33,10 @@ const char *stk_kaggle_table(const stk_listing *listing) {
     return stk_listing_entry(listing, table_names, false);
 }
 
-/* The set that the words of a table's path name; several: none. */
-static stk_set_kind set_of_table(const char *path) {
-    static const char *const train[] = {"train", "training", "trainval", "trainset", NULL};
-    static const char *const val[] = {"val", "valid", "validation", "valset", "dev", NULL};
-    static const char *const test[] = {"test", "testing", "testset", NULL};
-    bool is_train = stk_has_word_of(path, train);
-    bool is_val = stk_has_word_of(path, val);
-    bool is_test = stk_has_word_of(path, test);
-    return is_test    ? (is_train ? STK_SET_NONE : STK_SET_TEST)
-           : is_train ? STK_SET_TRAIN
-           : is_val   ? STK_SET_VAL
-                      : STK_SET_NONE;
-}
-
 /* Whether a table is of this set, and no sample submission. */
 static bool is_of_set(const char *file, stk_set_kind set) {
     bool packed;
-    return set_of_table(file) == set && !stk_template_is_name(stk_path_base(file), &packed);
+    return stk_set_of_table(file) == set && !stk_template_is_name(stk_path_base(file), &packed);
 }
 
 /* Whether a picture has the same name but for the ending: the file is a note on that picture. */
@@ -70,7 +56,7 @@ static bool is_note(const stk_survey *survey, const char *path) {
 }
 
 static turn turn_of(const stk_survey *survey, const char *path) {
-    stk_set_kind set = set_of_table(path);
+    stk_set_kind set = stk_set_of_table(path);
     bool packed;
     if (stk_template_is_name(stk_path_base(path), &packed) || set == STK_SET_TEST ||
         set == STK_SET_VAL || is_note(survey, path)) {

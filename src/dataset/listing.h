@@ -160,6 +160,13 @@ bool stk_listing_is_set(const stk_listing *listing, const char *name);
 stk_set_kind stk_set_of(const char *name);
 stk_set_kind stk_listing_set_at_top(const stk_listing *listing, const char *name);
 
+/* The set that a word means, case aside, or none. *weak: it means other things as well. */
+stk_set_kind stk_set_word(const char *word, bool *weak);
+
+/* The set that the words of a table's path name; where they name several, training comes before
+ * validation, and test beside training means none. */
+stk_set_kind stk_set_of_table(const char *path);
+
 /* Sorts by whole path. That is not the order of a folder walk: ' ' sorts before '/', so "a b/x"
  * comes before "a/x". */
 void stk_listing_sort(stk_sample_list *list);
@@ -258,6 +265,9 @@ bool stk_table_has_columns(const stk_csv *csv, const char *names);
 
 /* Whether a column is one of those that --label-column names; `names` may be NULL. */
 bool stk_table_is_named(const stk_csv *csv, const char *names, size_t column);
+
+/* Whether a column or row is in a list of them. */
+bool stk_table_is_in(const size_t *list, size_t count, size_t value);
 
 bool stk_table_is_id_name(const char *name);
 bool stk_table_is_label_name(const char *name);

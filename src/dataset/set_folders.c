@@ -28,20 +28,6 @@ static const char *const kind_words[STK_SET_KINDS] = {
 /* How clearly a name says what a folder is for. */
 typedef enum clarity { UNCLEAR, CLEAR, USUAL } clarity;
 
-/* Words that name a set. Weak ones mean other things as well. */
-static const struct {
-    const char *word;
-    stk_set_kind kind;
-    bool weak;
-} words[] = {
-    {"train", STK_SET_TRAIN, false},    {"trainval", STK_SET_TRAIN, false},
-    {"trainset", STK_SET_TRAIN, false}, {"training", STK_SET_TRAIN, true},
-    {"val", STK_SET_VAL, false},        {"validation", STK_SET_VAL, false},
-    {"valset", STK_SET_VAL, false},     {"valid", STK_SET_VAL, true},
-    {"test", STK_SET_TEST, false},      {"testset", STK_SET_TEST, false},
-    {"testing", STK_SET_TEST, true},
-};
-
 /* Words that may stand beside the name of a set. */
 static const char *const companions[] = {"set",    "images",   "image",   "imgs", "img",  "data",
                                          "photos", "pictures", "dataset", "jpg",  "jpeg", "png"};
@@ -67,13 +53,11 @@ static stk_set_kind read_name(const char *name, clarity *clear) {
     bool numbered = false;
     char word[STK_WORD_MOST];
     for (const char *at = name; stk_next_word(&at, word);) {
-        size_t i = 0;
-        while (i < STK_COUNT(words) && !stk_str_equal(words[i].word, word)) {
-            i++;
-        }
-        if (i < STK_COUNT(words)) {
-            named[words[i].kind] = true;
-            weak = weak || words[i].weak;
+        bool its_weak;
+        stk_set_kind its_kind = stk_set_word(word, &its_weak);
+        if (its_kind != STK_SET_NONE) {
+            named[its_kind] = true;
+            weak = weak || its_weak;
         } else if (isdigit((unsigned char)word[0])) {
             numbered = true;
             helped = helped || is_year(word);

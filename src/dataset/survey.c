@@ -258,7 +258,7 @@ stk_found stk_match_find(const stk_listing *listing, const stk_match *match, con
 }
 
 /* Whether the rows that are tried have numbers in the column, and no number twice. */
-static stk_status counts_rows(const stk_csv *csv, size_t column, bool *counts, stk_error *err) {
+static stk_status has_own_numbers(const stk_csv *csv, size_t column, bool *counts, stk_error *err) {
     stk_map seen = {0};
     size_t step = csv->rows / TRIED_ROWS + 1;
     bool ok = true;
@@ -272,15 +272,6 @@ static stk_status counts_rows(const stk_csv *csv, size_t column, bool *counts, s
     }
     stk_map_free(&seen);
     return ok ? STK_OK : STK_FAIL_MEMORY(err, "the ids of a table");
-}
-
-static bool is_in(const size_t *list, size_t count, size_t value) {
-    for (size_t i = 0; i < count; i++) {
-        if (list[i] == value) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* How well a column names pictures: two points for a row that finds one of its own, a point for
@@ -302,7 +293,7 @@ static size_t try_column(const stk_listing *listing, const stk_match *match, con
         points += found == STK_FOUND_SEVERAL;
         *hits += found == STK_FOUND_ONE;
         pictures += found == STK_FOUND_ONE ? count : 0;
-        if (found == STK_FOUND_ONE && !is_in(found_before, own, first)) {
+        if (found == STK_FOUND_ONE && !stk_table_is_in(found_before, own, first)) {
             found_before[own++] = first;
             points += 2;
         }
@@ -432,7 +423,7 @@ static stk_status is_worth(picture_search *s, way how, bool *worth, stk_error *e
         s->may_be[c] = s->may_be[c] && (s->best.points < tried ||
                                         (!s->best.match.whole && c == s->best.match.column));
         if (s->may_be[c]) {
-            status = counts_rows(s->csv, c, &s->may_be[c], err);
+            status = has_own_numbers(s->csv, c, &s->may_be[c], err);
             *worth = *worth || s->may_be[c];
         }
     }
@@ -483,7 +474,7 @@ stk_status stk_match_use_numbers(stk_match *match, const stk_listing *listing, c
     size_t by_number = 0;
     bool counts = false;
     try_column(listing, match, csv, column, &by_name);
-    stk_status status = counts_rows(csv, column, &counts, err);
+    stk_status status = has_own_numbers(csv, column, &counts, err);
     if (status != STK_OK || !counts) {
         return status;
     }

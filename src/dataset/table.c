@@ -117,9 +117,9 @@ bool stk_table_is_named(const stk_csv *csv, const char *names, size_t column) {
     return false;
 }
 
-static bool is_in(const size_t *columns, size_t count, size_t column) {
+bool stk_table_is_in(const size_t *list, size_t count, size_t value) {
     for (size_t i = 0; i < count; i++) {
-        if (columns[i] == column) {
+        if (list[i] == value) {
             return true;
         }
     }
@@ -143,7 +143,7 @@ stk_status stk_table_label_columns(const stk_csv *csv, const char *file, const c
             snprintf(one, sizeof one, "%.*s", (int)(length < 199 ? length : 199), name);
             return stk_table_column(csv, file, flag, one, &column, err);
         }
-        if (is_in(columns, *count, column)) {
+        if (stk_table_is_in(columns, *count, column)) {
             return STK_FAIL(err, STK_ERR_USAGE, "%s %s: %s is there twice; name each column once",
                             flag, names, csv->header[column]);
         }

@@ -324,6 +324,53 @@ static void a_second_label_is_no_input(void) {
     stk_dataset_free(d);
 }
 
+/* The same words name a set in folders, tables and cells. */
+static void all_words_of_sets(void) {
+    static const char *const words[][2] = {{"train", "val"},
+                                           {"training", "validation"},
+                                           {"trainset", "valset"},
+                                           {"trainval", "dev"},
+                                           {"Train", "Valid"}};
+    for (size_t i = 0; i < STK_COUNT(words); i++) {
+        char cell[40];
+        char name[40];
+        stk_str csv = {0};
+        fresh();
+        put_pictures("images", 0, 10);
+        stk_str_append(&csv, "id,label,part\n");
+        for (int k = 0; k < 10; k++) {
+            snprintf(cell, sizeof cell, "%s", words[i][k < 6 ? 0 : 1]);
+            stk_str_appendf(&csv, "%d,%c,%s\n", k, k % 2 ? 'b' : 'a', cell);
+        }
+        put_text("metadata.csv", stk_str_text(&csv));
+        stk_str_free(&csv);
+        stk_dataset *d = open_plain();
+        REQUIRE(d != NULL && d->train.count == 6 && d->val.count == 4);
+        stk_dataset_free(d);
+        fresh();
+        put_pictures("images", 0, 10);
+        snprintf(name, sizeof name, "%s.csv", words[i][0]);
+        put_labels(name, "id,label", 0, 6, "");
+        snprintf(name, sizeof name, "%s.csv", words[i][1]);
+        put_labels(name, "id,label", 6, 4, "");
+        d = open_plain();
+        REQUIRE(d != NULL && d->train.count == 6 && d->val.count == 4);
+        stk_dataset_free(d);
+        fresh();
+        put_cats_and_dogs(words[i][0]);
+        put_cats_and_dogs(words[i][1]);
+        d = open_plain();
+        REQUIRE(d != NULL && d->train.count == 6 && d->val.count == 6 && d->class_count == 2);
+        stk_dataset_free(d);
+    }
+    fresh(); /* without a training set it may be a class */
+    put_pictures("dev", 0, 4);
+    put_pictures("prod", 4, 4);
+    stk_dataset *d = open_plain();
+    REQUIRE(d != NULL && d->class_count == 2 && d->train.count == 8);
+    stk_dataset_free(d);
+}
+
 /* Other words beside names of sets, or none of another set, name no sets. */
 static void columns_that_name_no_sets(void) {
     fresh();
@@ -356,6 +403,7 @@ static const check_test tests[] = {
     TEST(rows_without_a_label_do_not_validate),
     TEST(a_second_label_is_no_input),
     TEST(columns_that_name_no_sets),
+    TEST(all_words_of_sets),
 };
 
 CHECK_MAIN(tests)

@@ -62,8 +62,7 @@ typedef struct stk_recipe {
     stk_loss loss;
     const float *positive_weights; /* borrowed, of each label; NULL: 1 */
     stk_metric metric_found;       /* that the data set asks for; AUTO: nothing is known */
-    const char *metric_phrase;     /* borrowed: the description's words for a metric, also for one
-                                      that cannot rate the task; NULL, "": there are none */
+    const char *metric_phrase;     /* borrowed: stk_dataset.metric_phrase; NULL, "": none */
     bool metric_is_open;           /* --metric does not name it */
     stk_answer_kind answer;        /* what a row of the submission takes */
     /* How it learns. */
