@@ -5,6 +5,7 @@
  */
 #include "dataset/dataset.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -220,6 +221,29 @@ static stk_status end(stk_listing *listing, stk_status status, stk_dataset **dat
     return status;
 }
 
+/* Without a table of labels no column can be the label. A column of ids may be the sample's. */
+static stk_status need_label_table(stk_listing *listing, stk_error *err) {
+    const char *label = listing->options->label_column;
+    const char *id = listing->options->id_column;
+    stk_sample_file sample = {.file = NULL};
+    bool has = label == NULL && id == NULL;
+    stk_status status = STK_OK;
+    if (label == NULL && id != NULL) {
+        status = stk_testset_open_sample(listing, &sample, err);
+        has =
+            status == STK_OK && sample.file != NULL && stk_csv_column(&sample.csv, id) != SIZE_MAX;
+        stk_testset_close_sample(&sample);
+    }
+    return status != STK_OK || has
+               ? status
+               : STK_FAIL(err, STK_ERR_USAGE,
+                          "%s %s: no table of %s that leads to its pictures has such a column; "
+                          "name one that is there, or leave the flag out where folders or names "
+                          "of pictures are the classes",
+                          label != NULL ? "--label-column" : "--id-column",
+                          label != NULL ? label : id, listing->dataset->root);
+}
+
 static stk_status list_layout(stk_listing *listing, stk_error *err) {
     if (stk_staged_exists(listing)) {
         listing->dataset->layout = STK_LAYOUT_STAGED;
@@ -232,6 +256,7 @@ static stk_status list_layout(stk_listing *listing, stk_error *err) {
         return status;
     }
     bool samples = false;
+    STK_THEN(status, need_label_table(listing, err));
     STK_THEN(status, stk_places_check(listing, err));
     STK_THEN(status, stk_named_classes_list(listing, &fits, err));
     if (status != STK_OK || fits) {

@@ -2,6 +2,7 @@
  * names, and what Stoker does not do. */
 #include "test_dataset.h"
 
+#include "base/str.h"
 #include "predict/submission.h"
 
 /* A table of eight pictures of two classes in `folder`, two test pictures and their sample. */
@@ -177,6 +178,100 @@ static void masks_and_boxes_are_no_classes(void) {
     stk_dataset_free(d);
 }
 
+/* Six pictures in two folders, and a table of them with the columns that are named. */
+static void put_parts(const char *first, const char *second, const char *header,
+                      const char *const cells[6]) {
+    stk_str csv = {0};
+    stk_str_appendf(&csv, "%s\n", header);
+    for (int i = 0; i < 6; i++) {
+        char name[100];
+        snprintf(name, sizeof name, "%s/images/%d.png", i < 3 ? first : second, i);
+        put(name);
+        stk_str_appendf(&csv, "%d.png,%s\n", i, cells[i]);
+    }
+    put_text("Data_Entry.csv", stk_str_text(&csv));
+    stk_str_free(&csv);
+}
+
+static void a_table_tells_more_than_parts(void) {
+    static const char *const findings[6] = {"Mass,m",   "Hernia,m", "Mass,f",
+                                            "Hernia,f", "Mass,f",   "Hernia,m"};
+    static const char *const same[6] = {"x,m", "x,m", "x,f", "y,f", "y,f", "y,m"};
+    fresh();
+    put_parts("images_001", "images_002", "Image Index,Finding Labels,Gender", findings);
+    stk_dataset *d = open_plain();
+    REQUIRE(d != NULL && d->class_count == 2 && d->train.count == 6);
+    CHECK_INT(d->layout, STK_LAYOUT_KAGGLE);
+    CHECK_STR(d->classes[0], "Hernia");
+    stk_dataset_free(d);
+    fresh(); /* names that are classes, and a label that is another one */
+    put_parts("cat", "dog", "Image Index,label,Gender", findings);
+    d = open_plain();
+    REQUIRE(d != NULL);
+    CHECK_STR(d->classes[0], "Hernia");
+    stk_dataset_free(d);
+    fresh(); /* no column is called like a label */
+    put_parts("cat", "dog", "Image Index,Camera,Gender", findings);
+    d = open_plain();
+    REQUIRE(d != NULL);
+    CHECK_INT(d->layout, STK_LAYOUT_FOLDERS);
+    CHECK_STR(d->classes[0], "cat");
+    stk_dataset_free(d);
+    fresh(); /* the table says what the folders say */
+    put_parts("c0", "c1", "Image Index,classname,Gender", same);
+    d = open_plain();
+    REQUIRE(d != NULL);
+    CHECK_INT(d->layout, STK_LAYOUT_FOLDERS);
+    stk_dataset_free(d);
+}
+
+static void columns_that_options_name_beside_folders(void) {
+    static const char *const cells[6] = {"x,m", "x,m", "x,f", "y,f", "y,f", "y,m"};
+    stk_dataset_options o = options();
+    fresh();
+    put_parts("cat", "dog", "Image Index,Camera,Gender", cells);
+    o.label_column = "Gender";
+    stk_dataset *d = open_with(&o);
+    REQUIRE(d != NULL && d->class_count == 2);
+    CHECK_STR(d->classes[0], "f");
+    stk_dataset_free(d);
+    o.label_column = "nonsense";
+    expect_failure(&o, STK_ERR_USAGE);
+    CHECK_CONTAINS(error.message, "--label-column nonsense: no table of ");
+    o.label_column = NULL;
+    o.id_column = "nonsense";
+    expect_failure(&o, STK_ERR_USAGE);
+    CHECK_CONTAINS(error.message, "--id-column nonsense: no table of ");
+    fresh();
+    put_cats_and_dogs("train");
+    put("test/7.jpg");
+    put_text("sample_submission.csv", "number,pic,what\n0,7,cat\n");
+    o.id_column = "pic"; /* of the sample */
+    d = open_with(&o);
+    CHECK(d != NULL && d->template_id == 1);
+    stk_dataset_free(d);
+}
+
+static void groups_are_who_and_no_measures(void) {
+    stk_str csv = {0};
+    fresh();
+    stk_str_append(&csv, "id,label,Patient Age,Patient Code,Patient ID\n");
+    for (int i = 0; i < 24; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "train/%d.jpg", i);
+        put(name);
+        stk_str_appendf(&csv, "%d,%s,%d,c%d,p%d\n", i, i % 2 ? "x" : "y", 40 + i % 5, i % 6, i / 2);
+    }
+    put_text("train.csv", stk_str_text(&csv));
+    stk_str_free(&csv);
+    stk_dataset_options o = options();
+    o.label_column = "label";
+    stk_dataset *d = open_with(&o);
+    REQUIRE(d != NULL);
+    CHECK_STR(d->part_column, "Patient ID");
+    stk_dataset_free(d);
+}
+
 static const check_test tests[] = {
     TEST(a_folder_that_only_holds_the_data_set),
     TEST(a_sample_that_lies_in_a_folder),
@@ -184,6 +279,9 @@ static const check_test tests[] = {
     TEST(a_column_of_each_class_has_no_name_for_all),
     TEST(columns_of_the_sample_without_an_answer),
     TEST(masks_and_boxes_are_no_classes),
+    TEST(a_table_tells_more_than_parts),
+    TEST(columns_that_options_name_beside_folders),
+    TEST(groups_are_who_and_no_measures),
 };
 
 CHECK_MAIN(tests)
