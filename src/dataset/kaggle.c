@@ -8,6 +8,7 @@
 #include "dataset/given_sets.h"
 #include "dataset/label_table.h"
 #include "dataset/labelled_rows.h"
+#include "dataset/name_lists.h"
 #include "dataset/records.h"
 #include "dataset/train_rows.h"
 
@@ -416,6 +417,7 @@ static stk_status open_tables(stk_listing *listing, kaggle_table *t, stk_error *
     status =
         t->rows.where != NULL ? choose_part(listing, t, err) : STK_FAIL_MEMORY(err, t->train.file);
     STK_THEN(status, choose_id(listing, t, err));
+    STK_THEN(status, stk_name_lists_add(&t->train, listing, t->rows.id, err));
     STK_THEN(status,
              stk_given_sets_divide(&t->given, listing, &t->survey, &t->train, t->rows.id, err));
     if (status != STK_OK) {

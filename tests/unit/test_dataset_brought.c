@@ -272,6 +272,44 @@ static void groups_are_who_and_no_measures(void) {
     stk_dataset_free(d);
 }
 
+static void lists_of_names_divide_the_rows(void) {
+    static const char *const cells[6] = {"Mass,m",   "Hernia,m", "Mass,f",
+                                         "Hernia,f", "Mass,f",   "Hernia,m"};
+    fresh();
+    put_parts("images_001", "images_002", "Image Index,Finding Labels,Gender", cells);
+    put_text("train_val_list.txt", "0.png\r\n1.png\r\n2.png\r\n3.png");
+    put_text("test_list.txt", "4.png\nx/5.png\n\n");
+    stk_dataset_options o = options();
+    o.label_column = "Finding Labels";
+    stk_dataset *d = open_with(&o);
+    REQUIRE(d != NULL && d->train.count == 4 && d->test.count == 2);
+    CHECK_STR(d->test.items[0].path, "images_002/images/4.png");
+    stk_dataset_free(d);
+    put_text("train_val_list.txt", "0.png\n1.png\n2.png\n"); /* 3.png is in no list */
+    d = open_with(&o);
+    REQUIRE(d != NULL && d->train.count == 6 && d->test.count == 0);
+    stk_dataset_free(d);
+    put_text("train_val_list.txt", "no list but a few words\n");
+    d = open_with(&o);
+    REQUIRE(d != NULL && d->train.count == 6);
+    stk_dataset_free(d);
+}
+
+static void the_reason_names_class_folders(void) {
+    fresh();
+    put_cats_and_dogs("train");
+    stk_dataset *d = open_plain();
+    REQUIRE(d != NULL);
+    CHECK_STR(d->reason, "classes: folders cat, dog");
+    stk_dataset_free(d);
+    put("test/7.jpg");
+    put_text("sample_submission.csv", "id,label\n7,cat\n");
+    d = open_plain();
+    REQUIRE(d != NULL);
+    CHECK_CONTAINS(d->reason, "cat or dog, as the sample asks for; classes: folders cat, dog");
+    stk_dataset_free(d);
+}
+
 static const check_test tests[] = {
     TEST(a_folder_that_only_holds_the_data_set),
     TEST(a_sample_that_lies_in_a_folder),
@@ -282,6 +320,8 @@ static const check_test tests[] = {
     TEST(a_table_tells_more_than_parts),
     TEST(columns_that_options_name_beside_folders),
     TEST(groups_are_who_and_no_measures),
+    TEST(lists_of_names_divide_the_rows),
+    TEST(the_reason_names_class_folders),
 };
 
 CHECK_MAIN(tests)
