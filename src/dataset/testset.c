@@ -5,6 +5,7 @@
 #include "dataset/ask.h"
 #include "dataset/survey.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -155,6 +156,28 @@ static size_t template_id(const stk_listing *listing, const stk_csv *csv, const 
     return column != SIZE_MAX ? column : 0;
 }
 
+/* What the cells of the only column for answers are. */
+static void note_cells(stk_dataset *dataset, const stk_csv *csv) {
+    size_t answer = 0;
+    size_t numbers = 0;
+    bool fractions = false;
+    double x;
+    while (answer < csv->columns &&
+           ((int)answer == dataset->template_id || (int)answer == dataset->template_kept)) {
+        answer++;
+    }
+    if (csv->rows == 0 || csv->columns != 2 + (size_t)(dataset->template_kept >= 0)) {
+        return;
+    }
+    for (size_t row = 0; row < csv->rows; row++) {
+        bool number = stk_cell_number(stk_csv_cell(csv, row, answer), &x);
+        numbers += number;
+        fractions = fractions || (number && x != floor(x));
+    }
+    dataset->template_texts = numbers == 0;
+    dataset->template_fractions = numbers == csv->rows && fractions;
+}
+
 static stk_status keep_header(stk_listing *listing, const stk_sample_file *sample, size_t id_column,
                               stk_error *err) {
     stk_dataset *dataset = listing->dataset;
@@ -194,6 +217,7 @@ static stk_status keep_header(stk_listing *listing, const stk_sample_file *sampl
     dataset->template_id = (int)id_column;
     dataset->template_kept = stk_template_kept(sample, id_column);
     dataset->id_name = header[id_column];
+    note_cells(dataset, csv);
     return status;
 }
 
