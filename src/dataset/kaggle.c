@@ -466,6 +466,9 @@ static stk_status ask(stk_listing *listing, kaggle_table *t, stk_error *err) {
                              .sample_kept = kept >= 0 ? (size_t)kept : SIZE_MAX};
     stk_status status = stk_hints_read(&t->hints, listing, err);
     STK_THEN(status, stk_ask_columns(&t->ask, listing, &tables, err));
+    if (status == STK_ERR_USAGE || status == STK_ERR_DATA) {
+        status = stk_labelled_rows_explain(&t->rows, listing, has_sample, status, err);
+    }
     bool whole = status == STK_OK && stk_ask_whole_labels(&t->ask, &t->train.csv, &tables);
     STK_THEN(status, stk_ask_task(&t->ask, listing, &tables, &t->hints, err));
     if (status == STK_OK && whole && t->ask.task != STK_TASK_REGRESSION) {
@@ -480,8 +483,7 @@ static stk_status ask(stk_listing *listing, kaggle_table *t, stk_error *err) {
     return status;
 }
 
-static stk_status check_contents(const stk_listing *listing, const kaggle_table *t,
-                                 stk_error *err) {
+static stk_status check_contents(stk_listing *listing, const kaggle_table *t, stk_error *err) {
     char note[64];
     if (t->rows.csv->rows == 0) {
         return STK_FAIL(err, STK_ERR_DATA,
@@ -489,12 +491,14 @@ static stk_status check_contents(const stk_listing *listing, const kaggle_table 
                         t->rows.where);
     }
     if (t->rows.pictures->count == 0) {
+        char others[500];
         return STK_FAIL(err, STK_ERR_DATA,
                         "no pictures in %s for the labels of %s%s; put them (files that end "
                         "with " STK_PICTURE_EXTENSIONS
-                        ") into a folder train, train_images or images beside the table",
+                        ") into a folder train, train_images or images beside the table%s",
                         t->rows.pictures_folder, t->rows.where,
-                        stk_listing_ext_note(listing, note, sizeof note));
+                        stk_listing_ext_note(listing, note, sizeof note),
+                        stk_listing_other_kinds(listing, others, sizeof others));
     }
     return STK_OK;
 }

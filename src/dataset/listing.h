@@ -141,6 +141,10 @@ STK_CHECKED stk_status stk_listing_add_row(stk_listing *listing, stk_row row, st
 /* " (only .png files count, as --image-ext says)" or "", into buf; returns buf. */
 const char *stk_listing_ext_note(const stk_listing *listing, char *buf, size_t size);
 
+/* "; there are videos (a/7.mp4), which ..." of a location without pictures, or "", into buf; returns
+ * buf. */
+const char *stk_listing_other_kinds(stk_listing *listing, char *buf, size_t size);
+
 /* Lists a folder without folders that are no data. *by_stoker: Stoker wrote it, and the list is
  * empty. */
 STK_CHECKED stk_status stk_listing_dir(stk_listing *listing, const char *folder, stk_dir_list *list,

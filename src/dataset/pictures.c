@@ -291,6 +291,24 @@ static stk_found find_name(const stk_listing *listing, const stk_pictures *pictu
                                    : find_key(listing, pictures, by_base, name, "", file, other);
 }
 
+/* Looks up what stands behind the scanned folder in a longer path: a table made elsewhere has
+ * /kaggle/input/comp/train/a17.jpg. Where the location itself was scanned, any end may fit. */
+static stk_found find_end(const stk_listing *listing, const stk_pictures *pictures, char *path,
+                          size_t *file, size_t *other) {
+    size_t n = strlen(pictures->folder);
+    stk_found found = STK_FOUND_NONE;
+    for (char *at = strchr(path, '/'); found == STK_FOUND_NONE && at != NULL;
+         at = strchr(at + 1, '/')) {
+        char *end = at + 1;
+        if (n > 0 && (strncmp(end, pictures->folder, n) != 0 || end[n] != '/')) {
+            continue;
+        }
+        end += n > 0 ? n + 1 : 0;
+        found = find_name(listing, pictures, false, end, file, other);
+    }
+    return found;
+}
+
 stk_found stk_pictures_find(const stk_listing *listing, const stk_pictures *pictures,
                             const char *id, size_t *file, size_t *other) {
     char name[PATH_MAX];
@@ -306,6 +324,7 @@ stk_found stk_pictures_find(const stk_listing *listing, const stk_pictures *pict
     memcpy(name, id, length);
     name[length] = '\0';
     char *start = name;
+    bool elsewhere = name[0] == '/' || strncmp(name, "../", 3) == 0 || name[1] == ':';
     while (strncmp(start, "./", 2) == 0) {
         start += 2;
     }
@@ -319,6 +338,15 @@ stk_found stk_pictures_find(const stk_listing *listing, const stk_pictures *pict
     /* A bare name may lie in any subfolder, as long as only one has it. */
     if (found == STK_FOUND_NONE && strchr(start, '/') == NULL) {
         found = find_name(listing, pictures, true, start, file, other);
+    }
+    if (found == STK_FOUND_NONE && elsewhere) {
+        found = find_end(listing, pictures, name, file, other);
+    }
+    if (found == STK_FOUND_NONE && strchr(start, '\\') != NULL) {
+        for (char *at = start; (at = strchr(at, '\\')) != NULL;) {
+            *at = '/';
+        }
+        found = stk_pictures_find(listing, pictures, start, file, other);
     }
     return found;
 }

@@ -310,6 +310,100 @@ static void the_reason_names_class_folders(void) {
     stk_dataset_free(d);
 }
 
+/* Rows "i,a,b" of pictures 0 to `count`, `each` rows a picture. */
+static void put_rows_of_each(const char *header, int count, int each) {
+    stk_str csv = {0};
+    stk_str_appendf(&csv, "%s\n", header);
+    for (int i = 0; i < count * each; i++) {
+        stk_str_appendf(&csv, "%d,%d 2 %d 4,k%d\n", i / each, i, i + 7, i % 3);
+    }
+    put_text("train.csv", stk_str_text(&csv));
+    stk_str_free(&csv);
+}
+
+static void several_rows_or_files_of_a_picture(void) {
+    fresh();
+    put_named("train", ".jpg", 6);
+    put_rows_of_each("id,box,source", 6, 2);
+    fails_with(STK_ERR_DATA, "has several rows for 6 of 6 ids (first '0', lines 2 and 3)");
+    CHECK_CONTAINS(error.message, "boxes or masks");
+    stk_dataset_options o = options();
+    o.label_column = "source";
+    expect_failure(&o, STK_ERR_DATA);
+    CHECK_CONTAINS(error.message, "has several rows for 6 of 6 ids");
+    fresh();
+    put_named("train", ".jpg", 6);
+    put_rows_of_each("id,first,second", 6, 1);
+    fails_with(STK_ERR_USAGE, "the file that shows the columns of the submission");
+    fresh();
+    put_named("train", "_red.png", 6);
+    put_named("train", "_green.png", 6);
+    put_rows_of_each("id,first,label", 6, 1);
+    fails_with(STK_ERR_DATA, "the id '0' of ");
+    CHECK_CONTAINS(error.message,
+                   "is no picture but 2 files: 0_green.png, 0_red.png; several channels");
+}
+
+static void what_is_there_instead_of_pictures(void) {
+    static const char *const files[][2] = {
+        {"train_audio/b/1.ogg", "there are sound files (train_audio/b/1.ogg)"},
+        {"clips/1.mp4", "there are videos (clips/1.mp4)"},
+        {"more/train.zip", "there is the archive more/train.zip"}};
+    for (size_t i = 0; i < STK_COUNT(files); i++) {
+        fresh();
+        put(files[i][0]);
+        put("readme.md");
+        put("other.txt");
+        put("also/x.txt");
+        fails_with(STK_ERR_DATA, files[i][1]);
+    }
+    stk_str csv = {0};
+    fresh();
+    stk_str_append(&csv, "label,Image\n3,");
+    for (int i = 0; i < 300; i++) {
+        stk_str_appendf(&csv, "%d ", i % 256);
+    }
+    put_text("training.csv", stk_str_text(&csv));
+    fails_with(STK_ERR_DATA, "training.csv has hundreds of numbers in a cell of its column Image");
+    fresh();
+    stk_str_clear(&csv);
+    stk_str_append(&csv, "label");
+    for (int i = 0; i < 300; i++) {
+        stk_str_appendf(&csv, ",pixel%d", i);
+    }
+    stk_str_append(&csv, "\n");
+    put_text("train.csv", stk_str_text(&csv));
+    fails_with(STK_ERR_DATA, "no rows");
+    stk_str_append(&csv, "3");
+    for (int i = 0; i < 300; i++) {
+        stk_str_append(&csv, ",7");
+    }
+    put_text("train.csv", stk_str_text(&csv));
+    fails_with(STK_ERR_DATA, "train.csv has 301 columns, as if they were the pixels");
+    stk_str_free(&csv);
+}
+
+static void paths_of_other_machines(void) {
+    static const char *const before[] = {"/kaggle/input/comp/train/", "train\\",
+                                         "C:\\data\\train\\", "../comp/train/"};
+    for (size_t f = 0; f < STK_COUNT(before); f++) {
+        stk_str csv = {0};
+        fresh();
+        put_named("train", ".jpg", 6);
+        put_named("test", ".jpg", 6);
+        stk_str_append(&csv, "path,label\n");
+        for (int i = 0; i < 6; i++) {
+            stk_str_appendf(&csv, "%s%d.jpg,%s\n", before[f], i, i % 2 ? "x" : "y");
+        }
+        put_text("train.csv", stk_str_text(&csv));
+        stk_str_free(&csv);
+        stk_dataset *d = open_plain();
+        REQUIRE(d != NULL && d->train.count == 6);
+        CHECK_STR(d->train.items[0].path, "train/0.jpg");
+        stk_dataset_free(d);
+    }
+}
+
 static const check_test tests[] = {
     TEST(a_folder_that_only_holds_the_data_set),
     TEST(a_sample_that_lies_in_a_folder),
@@ -322,6 +416,9 @@ static const check_test tests[] = {
     TEST(groups_are_who_and_no_measures),
     TEST(lists_of_names_divide_the_rows),
     TEST(the_reason_names_class_folders),
+    TEST(several_rows_or_files_of_a_picture),
+    TEST(what_is_there_instead_of_pictures),
+    TEST(paths_of_other_machines),
 };
 
 CHECK_MAIN(tests)
