@@ -141,8 +141,8 @@ STK_CHECKED stk_status stk_listing_add_row(stk_listing *listing, stk_row row, st
 /* " (only .png files count, as --image-ext says)" or "", into buf; returns buf. */
 const char *stk_listing_ext_note(const stk_listing *listing, char *buf, size_t size);
 
-/* "; there are videos (a/7.mp4), which ..." of a location without pictures, or "", into buf; returns
- * buf. */
+/* "; there are videos (a/7.mp4), which ..." of a location without pictures, or "", into buf;
+ * returns buf. */
 const char *stk_listing_other_kinds(stk_listing *listing, char *buf, size_t size);
 
 /* Lists a folder without folders that are no data. *by_stoker: Stoker wrote it, and the list is
@@ -216,7 +216,9 @@ typedef struct stk_pictures {
     size_t table_capacity;
     stk_map by_stem;   /* the first picture with a stem */
     stk_map by_base;   /* the first picture with a last part of a stem; empty without subfolders */
-    stk_map by_number; /* the first picture whose name ends with a number */
+    stk_map by_folded; /* the first picture whose folded stem is another one */
+    stk_map folded_twice; /* another picture with such a folded stem */
+    stk_map by_number;    /* the first picture whose name ends with a number */
 } stk_pictures;
 
 typedef enum stk_found { STK_FOUND_NONE, STK_FOUND_ONE, STK_FOUND_SEVERAL } stk_found;
@@ -241,6 +243,17 @@ void stk_pictures_free(stk_pictures *pictures);
  */
 stk_found stk_pictures_find(const stk_listing *listing, const stk_pictures *pictures,
                             const char *id, size_t *file, size_t *other);
+
+/* A name in small letters without accents into `out`, which has room for length + 1 bytes. */
+void stk_picture_fold(const char *name, size_t length, char *out);
+
+/* Makes the maps that stk_pictures_find_folded() needs, of pictures with stems. */
+STK_CHECKED stk_status stk_pictures_index_folded(stk_listing *listing, stk_pictures *pictures,
+                                                 stk_error *err);
+
+/* The picture whose stem is the same but for capitals and accents. */
+stk_found stk_pictures_find_folded(const stk_pictures *pictures, const char *stem, size_t length,
+                                   size_t *file, size_t *other);
 
 /* Makes the map that stk_pictures_find_number() needs, of indexed pictures. Pictures whose names
  * say that they belong to another set than `set` are left out. */
@@ -371,7 +384,8 @@ STK_CHECKED stk_status stk_testset_header(stk_listing *listing, const char *id_n
 /* Refuses folders of masks or boxes beside their pictures, which are no classes. */
 STK_CHECKED stk_status stk_places_check(stk_listing *listing, stk_error *err);
 
-/* Whether of two pictures of the same name one lies in a folder of pictures, one in one of masks. */
+/* Whether of two pictures of the same name one lies in a folder of pictures, one in one of masks.
+ */
 bool stk_places_are_masks(const char *path, const char *other);
 
 STK_CHECKED stk_status stk_folders_list(stk_listing *listing, stk_error *err);

@@ -225,7 +225,8 @@ stk_status stk_pictures_index(stk_listing *listing, stk_pictures *pictures, stk_
     for (size_t i = 0; ok && deep && i < count; i++) {
         ok = chain(&pictures->by_base, pictures->next_base, stk_path_base(pictures->stems[i]), i);
     }
-    return ok ? STK_OK : STK_FAIL_MEMORY(err, "the list of pictures");
+    return ok ? stk_pictures_index_folded(listing, pictures, err)
+              : STK_FAIL_MEMORY(err, "the list of pictures");
 }
 
 void stk_pictures_free(stk_pictures *pictures) {
@@ -238,6 +239,8 @@ void stk_pictures_free(stk_pictures *pictures) {
     stk_mem_free(pictures->used);
     stk_map_free(&pictures->by_stem);
     stk_map_free(&pictures->by_base);
+    stk_map_free(&pictures->by_folded);
+    stk_map_free(&pictures->folded_twice);
     stk_map_free(&pictures->by_number);
     memset(pictures, 0, sizeof *pictures);
 }
@@ -341,6 +344,13 @@ stk_found stk_pictures_find(const stk_listing *listing, const stk_pictures *pict
     }
     if (found == STK_FOUND_NONE && elsewhere) {
         found = find_end(listing, pictures, name, file, other);
+    }
+    if (found == STK_FOUND_NONE) {
+        const char *ext = image_extension(start);
+        found = stk_pictures_find_folded(pictures, start, (size_t)(ext - start), file, other);
+        if (found == STK_FOUND_ONE && fits_extension(listing, pictures->paths[*file], ext) == 0) {
+            found = STK_FOUND_NONE;
+        }
     }
     if (found == STK_FOUND_NONE && strchr(start, '\\') != NULL) {
         for (char *at = start; (at = strchr(at, '\\')) != NULL;) {

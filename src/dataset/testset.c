@@ -214,6 +214,7 @@ static stk_status keep_header(stk_listing *listing, const stk_sample_file *sampl
     }
     dataset->template_header = header;
     dataset->template_columns = (int)csv->columns;
+    dataset->template_separator = csv->separator;
     dataset->template_id = (int)id_column;
     dataset->template_kept = stk_template_kept(sample, id_column);
     dataset->id_name = header[id_column];

@@ -133,6 +133,7 @@ static void leave_foreign_sample(const stk_predict_data *wanted, stk_dataset *da
         dataset->template_header = NULL;
         dataset->template_file = NULL;
         dataset->template_columns = 0;
+        dataset->template_separator = 0;
         dataset->template_kept = -1;
     }
 }

@@ -404,6 +404,28 @@ static void paths_of_other_machines(void) {
     }
 }
 
+static void names_in_other_letters(void) {
+    fresh();
+    put("train/A0.JPG");
+    put("train/fe\xCC\x81"
+        "e1.jpg"); /* as macOS stores it */
+    put("train/\xC3\x84rger.jpg");
+    put("train/b3.jpg");
+    put("train/c.jpg");
+    put("train/C.jpg");
+    put_text("train.csv", "id,label\na0.jpg,x\nf\xC3\xA9"
+                          "e1.jpg,y\na\xCC\x88rger,x\nB3.JPG,y\n"
+                          "c,x\nC,y\n");
+    stk_dataset *d = open_plain();
+    REQUIRE(d != NULL && d->train.count == 6);
+    CHECK_STR(d->train.items[0].path, "train/b3.jpg");
+    stk_dataset_free(d);
+    put("train/b3.png");
+    put_text("train.csv", "id,label\nA0,x\nF\xC3\xA9"
+                          "e1,y\n\xC3\x84rger,x\nB3.gif,y\nc,x\nC,y\n");
+    fails_with(STK_ERR_DATA, "B3.gif"); /* another ending is another file */
+}
+
 static const check_test tests[] = {
     TEST(a_folder_that_only_holds_the_data_set),
     TEST(a_sample_that_lies_in_a_folder),
@@ -419,6 +441,7 @@ static const check_test tests[] = {
     TEST(several_rows_or_files_of_a_picture),
     TEST(what_is_there_instead_of_pictures),
     TEST(paths_of_other_machines),
+    TEST(names_in_other_letters),
 };
 
 CHECK_MAIN(tests)
