@@ -23,14 +23,14 @@
 #define SAYS_THE_SAME 0.95
 
 /* What is compared. */
-typedef struct comparison {
+typedef struct folder_comparison {
     const stk_label_table *table;
     stk_map folders;       /* owned: from the name of a folder to its number */
     stk_text_blocks texts; /* owned: these names */
     size_t *folder_of;     /* owned: the folder of each row's picture; SIZE_MAX: it has none */
     size_t found;          /* rows with a picture */
     bool parts;            /* the folders' names differ in numbers alone */
-} comparison;
+} folder_comparison;
 
 /* Whether two names are the same but for their numbers, and have some. */
 static bool differ_in_numbers(const char *a, const char *b) {
@@ -47,7 +47,8 @@ static bool differ_in_numbers(const char *a, const char *b) {
     return numbered && *a == *b;
 }
 
-static bool note_row(comparison *c, const stk_listing *listing, size_t row, const char **first) {
+static bool note_row(folder_comparison *c, const stk_listing *listing, size_t row,
+                     const char **first) {
     const stk_match *match = &c->table->match;
     const char *train = listing->sets[STK_SET_TRAIN].name;
     const char *id = stk_csv_cell(&c->table->csv, row, match->column);
@@ -71,7 +72,8 @@ static bool note_row(comparison *c, const stk_listing *listing, size_t row, cons
 }
 
 /* Whether each text of a column stands for a folder, and each folder for a text. */
-static stk_status says_the_same(const comparison *c, size_t column, bool *same, stk_error *err) {
+static stk_status says_the_same(const folder_comparison *c, size_t column, bool *same,
+                                stk_error *err) {
     const stk_csv *csv = &c->table->csv;
     stk_map texts = {0};
     size_t agree = 0;
@@ -109,7 +111,8 @@ static bool has_label(const stk_csv *csv, size_t id) {
     return false;
 }
 
-static stk_status compare(comparison *c, const stk_listing *listing, bool *beats, stk_error *err) {
+static stk_status compare(folder_comparison *c, const stk_listing *listing, bool *beats,
+                          stk_error *err) {
     const stk_label_table *t = c->table;
     const char *first = NULL;
     bool ok = (c->folder_of = stk_mem_new(t->csv.rows, sizeof *c->folder_of)) != NULL;
@@ -135,7 +138,7 @@ static stk_status compare(comparison *c, const stk_listing *listing, bool *beats
 stk_status stk_table_beats_folders(const stk_label_table *table, const stk_listing *listing,
                                    bool *beats, stk_error *err) {
     const char *train = listing->sets[STK_SET_TRAIN].name;
-    comparison c = {.table = table, .parts = true};
+    folder_comparison c = {.table = table, .parts = true};
     *beats = false;
     if (!stk_str_equal(table->match.view.folder, train != NULL ? train : "") ||
         table->match.whole) {
