@@ -5,6 +5,7 @@
  */
 #include "dataset/dataset.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -134,6 +135,41 @@ static stk_status show_all(stk_listing *listing, stk_error *err) {
     return status;
 }
 
+/* Opens a location, and reads its top folder. */
+static stk_status open_location(stk_listing *listing, const char *path,
+                                const stk_storage_options *storage, stk_error *err) {
+    stk_dataset *dataset = listing->dataset;
+    stk_error cause = {0};
+    bool by_stoker;
+    stk_store_close(dataset->store);
+    dataset->store = NULL;
+    stk_dir_list_free(&listing->top);
+    stk_status status = stk_store_open(&dataset->store, path, storage, listing->events, &cause);
+    if (status != STK_OK) {
+        return STK_FAIL(err, status, "%s%s", cause.message,
+                        status == STK_ERR_DATA ? "; check the path given with --data" : "");
+    }
+    dataset->root = stk_store_root(dataset->store);
+    status = stk_listing_dir(listing, "", &listing->top, &by_stoker, err);
+    STK_THEN(status, find_sets(listing, err));
+    return status;
+}
+
+/* Where the location only holds the folder of the data set, that is opened instead. */
+static stk_status open_inner(stk_listing *listing, const stk_storage_options *storage,
+                             stk_error *err) {
+    const char *inner;
+    stk_status status = stk_listing_find_inner(listing, &inner, err);
+    if (status != STK_OK || inner == NULL) {
+        return status;
+    }
+    char *path = stk_path_join(listing->dataset->root, inner);
+    status = path != NULL ? open_location(listing, path, storage, err)
+                          : STK_FAIL_MEMORY(err, listing->dataset->root);
+    stk_mem_free(path);
+    return status;
+}
+
 /* Makes an empty data set on the folder and reads the top folder. */
 static stk_status begin(stk_listing *listing, const stk_storage_options *storage, stk_error *err) {
     const char *path = listing->options->data;
@@ -145,24 +181,14 @@ static stk_status begin(stk_listing *listing, const stk_storage_options *storage
     if (dataset == NULL || (dataset->texts = stk_mem_new(1, sizeof *dataset->texts)) == NULL) {
         return STK_FAIL_MEMORY(err, path);
     }
-    stk_error cause = {0};
     stk_status status = set_ext(listing, err);
     STK_THEN(status, stk_division_check(listing->options, err));
-    if (status == STK_OK) {
-        status = stk_store_open(&dataset->store, path, storage, listing->events, &cause);
-        if (status != STK_OK) {
-            return STK_FAIL(err, status, "%s%s", cause.message,
-                            status == STK_ERR_DATA ? "; check the path given with --data" : "");
-        }
-        dataset->root = stk_store_root(dataset->store);
-    }
     dataset->metric = STK_METRIC_AUTO;
     dataset->template_kept = -1;
     dataset->id_name = "id";
     dataset->label_name = "label";
-    bool by_stoker;
-    STK_THEN(status, stk_listing_dir(listing, "", &listing->top, &by_stoker, err));
-    STK_THEN(status, find_sets(listing, err));
+    STK_THEN(status, open_location(listing, path, storage, err));
+    STK_THEN(status, open_inner(listing, storage, err));
     if (status == STK_OK && listing->top.count == 0) {
         status = STK_FAIL(err, STK_ERR_DATA,
                           "the folder %s %s; put class folders with pictures into it, or "
@@ -199,6 +225,29 @@ static stk_status end(stk_listing *listing, stk_status status, stk_dataset **dat
     return status;
 }
 
+/* Without a table of labels no column can be the label. A column of ids may be the sample's. */
+static stk_status need_label_table(stk_listing *listing, stk_error *err) {
+    const char *label = listing->options->label_column;
+    const char *id = listing->options->id_column;
+    stk_sample_file sample = {.file = NULL};
+    bool has = label == NULL && id == NULL;
+    stk_status status = STK_OK;
+    if (label == NULL && id != NULL) {
+        status = stk_testset_open_sample(listing, &sample, err);
+        has =
+            status == STK_OK && sample.file != NULL && stk_csv_column(&sample.csv, id) != SIZE_MAX;
+        stk_testset_close_sample(&sample);
+    }
+    return status != STK_OK || has
+               ? status
+               : STK_FAIL(err, STK_ERR_USAGE,
+                          "%s %s: no table of %s that leads to its pictures has such a column; "
+                          "name one that is there, or leave the flag out where folders or names "
+                          "of pictures are the classes",
+                          label != NULL ? "--label-column" : "--id-column",
+                          label != NULL ? label : id, listing->dataset->root);
+}
+
 static stk_status list_layout(stk_listing *listing, stk_error *err) {
     if (stk_staged_exists(listing)) {
         listing->dataset->layout = STK_LAYOUT_STAGED;
@@ -211,6 +260,8 @@ static stk_status list_layout(stk_listing *listing, stk_error *err) {
         return status;
     }
     bool samples = false;
+    STK_THEN(status, need_label_table(listing, err));
+    STK_THEN(status, stk_places_check(listing, err));
     STK_THEN(status, stk_named_classes_list(listing, &fits, err));
     if (status != STK_OK || fits) {
         listing->dataset->layout = STK_LAYOUT_FOLDERS;

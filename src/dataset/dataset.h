@@ -154,9 +154,12 @@ typedef struct stk_dataset {
     const char *template_file;
     const char *const *template_header;
     int template_columns;
-    int template_id;     /* index of its id column */
-    int template_kept;   /* index of a column without a name, whose cells are copied; -1: none */
-    const char *id_name; /* the name of the id column of a submission without a sample file */
+    int template_id;   /* index of its id column */
+    int template_kept; /* index of a column without a name, whose cells are copied; -1: none */
+    char template_separator; /* of its cells; 0: a comma */
+    bool template_texts;     /* it has one column for answers, and no cell of it is a number */
+    bool template_fractions; /* such a column has numbers alone, and some are fractions */
+    const char *id_name;     /* the name of the id column of a submission without a sample file */
     const char *label_name;
     struct stk_dataset_texts *texts; /* owns every text and array above */
 } stk_dataset;

@@ -55,17 +55,18 @@ static stk_status check_loose(stk_listing *listing, const char *where, const stk
                     loose->count == 1 ? "it" : "them", loose->count == 1 ? "it" : "them");
 }
 
-static stk_status check_empty(const stk_listing *listing, const char *where,
-                              const stk_first_names *empty, stk_error *err) {
+static stk_status check_empty(stk_listing *listing, const char *where, const stk_first_names *empty,
+                              stk_error *err) {
     char names[300];
     char note[64];
     stk_listing_ext_note(listing, note, sizeof note);
     if (listing->dataset->train.count == 0) {
+        char others[500];
         return STK_FAIL(
             err, STK_ERR_DATA,
             "no pictures in %s: Stoker looks for files that end with " STK_PICTURE_EXTENSIONS
-            " in one folder per class%s; check the path given with --data",
-            where, note);
+            " in one folder per class%s; check the path given with --data%s",
+            where, note, stk_listing_other_kinds(listing, others, sizeof others));
     }
     if (empty->count > 0) {
         return STK_FAIL(
@@ -326,6 +327,25 @@ static stk_status check_train(const stk_listing *listing, stk_error *err) {
                     sets.count == 1 ? "it is" : "each is");
 }
 
+/* The reason for the task says that the classes are folders, and names some. */
+static stk_status tell_classes(stk_listing *listing, stk_error *err) {
+    stk_dataset *dataset = listing->dataset;
+    stk_first_names few = {0};
+    char names[300];
+    for (int c = 0; c < dataset->class_count; c++) {
+        stk_first_names_add(&few, dataset->classes[c]);
+    }
+    if (dataset->has_versions || dataset->class_count == 0) {
+        return STK_OK;
+    }
+    char *text = stk_str_format(
+        "%s%sclasses: folders %s", dataset->reason != NULL ? dataset->reason : "",
+        dataset->reason != NULL ? "; " : "", stk_first_names_text(&few, names, sizeof names));
+    dataset->reason = text != NULL ? stk_listing_keep(listing, text, strlen(text)) : NULL;
+    stk_mem_free(text);
+    return dataset->reason != NULL ? STK_OK : STK_FAIL_MEMORY(err, "the list of classes");
+}
+
 stk_status stk_folders_list(stk_listing *listing, stk_error *err) {
     const char *train = stk_listing_set(listing, STK_SET_TRAIN);
     const char *val = stk_listing_set(listing, STK_SET_VAL);
@@ -349,5 +369,7 @@ stk_status stk_folders_list(stk_listing *listing, stk_error *err) {
     }
     stk_listing_sort(&listing->dataset->train);
     stk_listing_sort(&listing->dataset->val);
-    return status == STK_OK ? stk_testset_of_classes(listing, true, err) : status;
+    STK_THEN(status, stk_testset_of_classes(listing, true, err));
+    STK_THEN(status, tell_classes(listing, err));
+    return status;
 }

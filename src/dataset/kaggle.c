@@ -8,6 +8,7 @@
 #include "dataset/given_sets.h"
 #include "dataset/label_table.h"
 #include "dataset/labelled_rows.h"
+#include "dataset/name_lists.h"
 #include "dataset/records.h"
 #include "dataset/train_rows.h"
 
@@ -232,7 +233,7 @@ static stk_status read_records(stk_listing *listing, kaggle_table *t, stk_error 
 
 static stk_status keep_names(stk_listing *listing, const kaggle_table *t, stk_error *err) {
     const char *id = t->rows.csv->header[t->rows.id];
-    const char *label = t->rows.csv->header[t->ask.labels[0]];
+    const char *label = t->ask.count > 1 ? "label" : t->rows.csv->header[t->ask.labels[0]];
     stk_dataset *dataset = listing->dataset;
     dataset->id_name = stk_listing_keep(listing, id, strlen(id));
     dataset->label_name = stk_listing_keep(listing, label, strlen(label));
@@ -416,6 +417,7 @@ static stk_status open_tables(stk_listing *listing, kaggle_table *t, stk_error *
     status =
         t->rows.where != NULL ? choose_part(listing, t, err) : STK_FAIL_MEMORY(err, t->train.file);
     STK_THEN(status, choose_id(listing, t, err));
+    STK_THEN(status, stk_name_lists_add(&t->train, listing, t->rows.id, err));
     STK_THEN(status,
              stk_given_sets_divide(&t->given, listing, &t->survey, &t->train, t->rows.id, err));
     if (status != STK_OK) {
@@ -448,7 +450,10 @@ static stk_status find_test(stk_listing *listing, kaggle_table *t, const char *i
 /* Finds out what is asked for. */
 static stk_status ask(stk_listing *listing, kaggle_table *t, stk_error *err) {
     bool has_sample = t->sample.file != NULL;
-    int kept = has_sample ? stk_template_kept(&t->sample.csv, t->sample_id) : -1;
+    if (has_sample) {
+        stk_sample_find_further(&t->sample, t->sample_id, t->rows.csv, listing->events);
+    }
+    int kept = has_sample ? stk_template_kept(&t->sample, t->sample_id) : -1;
     stk_ask_tables tables = {.train = t->rows.csv,
                              .where = t->rows.where,
                              .file = t->train.file,
@@ -461,7 +466,10 @@ static stk_status ask(stk_listing *listing, kaggle_table *t, stk_error *err) {
                              .sample_kept = kept >= 0 ? (size_t)kept : SIZE_MAX};
     stk_status status = stk_hints_read(&t->hints, listing, err);
     STK_THEN(status, stk_ask_refuse(listing, &tables, &t->hints, err));
-    STK_THEN(status, stk_ask_columns(&t->ask, listing, &tables, err));
+    if (status == STK_OK) {
+        status = stk_ask_columns(&t->ask, listing, &tables, err);
+        status = stk_labelled_rows_explain(&t->rows, listing, has_sample, status, err);
+    }
     STK_THEN(status, stk_ask_refuse_cells(&t->ask, listing, &tables, &t->hints, err));
     if (status == STK_OK) {
         stk_ask_plain_cells(&t->ask, listing, &t->train.csv, &tables);
@@ -480,8 +488,7 @@ static stk_status ask(stk_listing *listing, kaggle_table *t, stk_error *err) {
     return status;
 }
 
-static stk_status check_contents(const stk_listing *listing, const kaggle_table *t,
-                                 stk_error *err) {
+static stk_status check_contents(stk_listing *listing, const kaggle_table *t, stk_error *err) {
     char note[64];
     if (t->rows.csv->rows == 0) {
         return STK_FAIL(err, STK_ERR_DATA,
@@ -489,12 +496,14 @@ static stk_status check_contents(const stk_listing *listing, const kaggle_table 
                         t->rows.where);
     }
     if (t->rows.pictures->count == 0) {
+        char others[500];
         return STK_FAIL(err, STK_ERR_DATA,
                         "no pictures in %s for the labels of %s%s; put them (files that end "
                         "with " STK_PICTURE_EXTENSIONS
-                        ") into a folder train, train_images or images beside the table",
+                        ") into a folder train, train_images or images beside the table%s",
                         t->rows.pictures_folder, t->rows.where,
-                        stk_listing_ext_note(listing, note, sizeof note));
+                        stk_listing_ext_note(listing, note, sizeof note),
+                        stk_listing_other_kinds(listing, others, sizeof others));
     }
     return STK_OK;
 }

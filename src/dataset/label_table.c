@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "dataset/table_or_folders.h"
 
 /* Ids of the sample submission that are looked for in a test table. */
 #define TRIED_IDS 200
@@ -27,7 +28,7 @@ static const char *const table_names[] = {"train.csv",       "labels.csv", "trai
                                           "train.jsonl",     NULL};
 
 /* The order in which tables are tried. */
-typedef enum turn { USUAL, OF_SET, OTHER, NEVER, TURNS } turn;
+typedef enum turn { USUAL, OF_SET, OTHER, BESIDE_FOLDERS, NEVER, TURNS } turn;
 
 const char *stk_kaggle_table(const stk_listing *listing) {
     return stk_listing_entry(listing, table_names, false);
@@ -67,7 +68,7 @@ static turn turn_of(const stk_survey *survey, const char *path) {
     if (set == STK_SET_TRAIN && !part) {
         return OF_SET;
     }
-    return top && !survey->class_folders ? OTHER : NEVER;
+    return !top ? NEVER : survey->class_folders ? BESIDE_FOLDERS : OTHER;
 }
 
 bool stk_match_fits(const stk_match *match) {
@@ -214,11 +215,48 @@ static void keep_better(stk_label_table *best, double *points, stk_label_table *
     }
 }
 
+/* Whether a table counts: where pictures lie in class folders, only one that tells more than these,
+ * or that has the columns which options name. */
+static stk_status counts_here(const stk_label_table *t, const stk_listing *listing, turn now,
+                              bool *counts, stk_error *err) {
+    const stk_dataset_options *o = listing->options;
+    *counts = has_named_columns(listing, &t->csv);
+    if (!*counts || now != BESIDE_FOLDERS || o->label_column != NULL) {
+        return STK_OK;
+    }
+    *counts = stk_match_fits(&t->match);
+    return *counts ? stk_table_beats_folders(t, listing, counts, err) : STK_OK;
+}
+
+/* Keeps the best one of the tables whose turn it is. */
+static stk_status try_tables(stk_label_table *best, stk_listing *listing, const stk_survey *survey,
+                             turn now, const char *except, stk_error *err) {
+    stk_status status = STK_OK;
+    double points = 0;
+    for (size_t i = 0; status == STK_OK && i < survey->pictures.table_count; i++) {
+        const char *file = survey->pictures.tables[i];
+        stk_label_table t;
+        bool counts = false;
+        if (turn_of(survey, file) != now || (except != NULL && stk_str_equal(file, except))) {
+            continue;
+        }
+        status = read_table(&t, listing, survey, file, STK_SET_TRAIN, false, err);
+        if (status == STK_OK && t.file != NULL) {
+            status = counts_here(&t, listing, now, &counts, err);
+        }
+        if (counts) {
+            keep_better(best, &points, &t);
+        } else {
+            stk_label_table_free(&t);
+        }
+    }
+    return status;
+}
+
 stk_status stk_label_table_find(stk_label_table *best, stk_listing *listing,
                                 const stk_survey *survey, stk_error *err) {
     stk_label_table usual = {0};
     const char *usual_name = stk_kaggle_table(listing);
-    double points = 0;
     stk_status status = STK_OK;
     memset(best, 0, sizeof *best);
     if (usual_name != NULL) {
@@ -230,20 +268,7 @@ stk_status stk_label_table_find(stk_label_table *best, stk_listing *listing,
         }
     }
     for (turn now = OF_SET; status == STK_OK && best->file == NULL && now < NEVER; now++) {
-        for (size_t i = 0; status == STK_OK && i < survey->pictures.table_count; i++) {
-            const char *file = survey->pictures.tables[i];
-            stk_label_table t;
-            if (turn_of(survey, file) != now ||
-                (usual_name != NULL && stk_str_equal(file, usual_name))) {
-                continue;
-            }
-            status = read_table(&t, listing, survey, file, STK_SET_TRAIN, false, err);
-            if (status == STK_OK && t.file != NULL && has_named_columns(listing, &t.csv)) {
-                keep_better(best, &points, &t);
-            } else if (status == STK_OK) {
-                stk_label_table_free(&t);
-            }
-        }
+        status = try_tables(best, listing, survey, now, usual_name, err);
     }
     if (best->file == NULL && status == STK_OK) {
         *best = usual; /* for the sentence that says what does not fit */

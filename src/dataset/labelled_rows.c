@@ -12,6 +12,10 @@
  * with a warning. More of them mean that something else is wrong. */
 #define MOST_LEFT_OUT 0.01
 
+/* So many ids with several rows are meant so. */
+#define MANY_SEVERAL 0.1
+#define FEWEST_SEVERAL 3
+
 static const char *id_of(const stk_labelled_rows *r, size_t row) {
     return stk_csv_cell(r->csv, row, r->id);
 }
@@ -39,6 +43,16 @@ stk_status stk_labelled_rows_match(stk_labelled_rows *r, const stk_listing *list
         size_t count = 0;
         size_t other = 0;
         stk_found found = stk_match_find(listing, r->match, id_of(r, row), &first, &count, &other);
+        if (found == STK_FOUND_SEVERAL &&
+            stk_places_are_masks(r->pictures->paths[first], r->pictures->paths[other])) {
+            return STK_FAIL(err, STK_ERR_DATA,
+                            "%s, line %zu: '%s' fits both %s and %s: these are masks "
+                            "(segmentation), which are not trained; Stoker trains classes, labels "
+                            "and numbers of whole pictures, and where the table has them move the "
+                            "folder of the masks away",
+                            r->where, line_of(r, row), id_of(r, row), r->pictures->paths[first],
+                            r->pictures->paths[other]);
+        }
         if (found == STK_FOUND_SEVERAL) {
             return STK_FAIL(err, STK_ERR_DATA,
                             "%s, line %zu: '%s' fits both %s and %s; write the whole name into the "
@@ -105,6 +119,79 @@ static bool is_alike(const stk_labelled_rows *r, size_t a, size_t b, const bool 
     return same;
 }
 
+/* An id of which a table has two rows that say different things. */
+typedef struct twice {
+    size_t first; /* rows */
+    size_t second;
+} twice;
+
+/* Many pictures with several rows are no mistake of single rows. */
+static stk_status fail_several(const stk_labelled_rows *r, twice t, size_t several, size_t ids,
+                               stk_error *err) {
+    if (several < FEWEST_SEVERAL || (double)several < MANY_SEVERAL * (double)ids) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "%s has the id '%s' twice, on lines %zu and %zu; remove one row, since a "
+                        "picture has one label",
+                        r->where, id_of(r, t.first), line_of(r, t.first), line_of(r, t.second));
+    }
+    return STK_FAIL(err, STK_ERR_DATA,
+                    "%s has several rows for %zu of %zu ids (first '%s', lines %zu and %zu), and "
+                    "Stoker takes one row a picture; several rows mostly are boxes or masks, which "
+                    "are not trained: for labels of whole pictures make one row of each picture's",
+                    r->where, several, ids, id_of(r, t.first), line_of(r, t.first),
+                    line_of(r, t.second));
+}
+
+static stk_status check_several(const stk_labelled_rows *r, stk_error *err) {
+    stk_map seen = {0};
+    stk_map again = {0};
+    twice t = {0};
+    bool ok = true;
+    bool added;
+    for (size_t row = 0; ok && row < r->count; row++) {
+        const char *id = id_of(r, row);
+        ok = stk_map_add(&seen, id, row, &added);
+        if (ok && !added) {
+            ok = stk_map_add(&again, id, row, &added);
+            if (again.count == 1 && added && stk_map_find(&seen, id, &t.first)) {
+                t.second = row;
+            }
+        }
+    }
+    size_t several = again.count;
+    size_t ids = seen.count;
+    stk_map_free(&seen);
+    stk_map_free(&again);
+    return !ok ? STK_FAIL_MEMORY(err, r->where)
+           : (double)several >= MANY_SEVERAL * (double)ids && several >= FEWEST_SEVERAL
+               ? fail_several(r, t, several, ids, err)
+               : STK_OK;
+}
+
+stk_status stk_labelled_rows_explain(const stk_labelled_rows *r, const stk_listing *listing,
+                                     bool has_sample, stk_status status, stk_error *err) {
+    const stk_dataset_options *o = listing->options;
+    stk_error why = {0};
+    bool asks = status == STK_ERR_USAGE || status == STK_ERR_DATA;
+    if (!asks || o->label_column != NULL || err == NULL) {
+        return status;
+    }
+    stk_status several = check_several(r, &why);
+    if (several != STK_OK) {
+        stk_error_clear(err); /* of two sentences the first one stays */
+        return STK_FAIL(err, several, "%s", why.message);
+    }
+    if (!has_sample && o->sample_submission == NULL) {
+        why = *err;
+        stk_error_clear(err);
+        return STK_FAIL(err, status,
+                        "%s; or name the file that shows the columns of the submission with "
+                        "--sample-submission",
+                        why.message);
+    }
+    return status;
+}
+
 /* Leaves out rows that repeat one before. */
 static stk_status drop_repeated(const stk_labelled_rows *r, const stk_listing *listing,
                                 const bool *alike, bool *keep, stk_error *err) {
@@ -124,10 +211,9 @@ static stk_status drop_repeated(const stk_labelled_rows *r, const stk_listing *l
         } else if (!added && stk_map_find(&seen, id, &first)) {
             keep[row] = !is_alike(r, first, row, alike);
             if (keep[row]) {
-                status = STK_FAIL(err, STK_ERR_DATA,
-                                  "%s has the id '%s' twice, on lines %zu and %zu; remove one row, "
-                                  "since a picture has one label",
-                                  r->where, id, line_of(r, first), line_of(r, row));
+                status = check_several(r, err);
+                status =
+                    status == STK_OK ? fail_several(r, (twice){first, row}, 0, 1, err) : status;
             } else {
                 stk_first_names_add(&repeated, id);
             }
@@ -234,6 +320,27 @@ stk_status stk_labelled_rows_check_pictures(stk_labelled_rows *r, stk_error *err
     return status;
 }
 
+/* Fails where an id is the beginning of several files: ID_red.png, ID_green.png. */
+static stk_status several_files(const stk_labelled_rows *r, const char *id, stk_error *err) {
+    stk_first_names found = {0};
+    char names[300];
+    size_t length = strlen(id);
+    for (size_t i = 0; length > 0 && i < r->pictures->count; i++) {
+        const char *base = stk_path_base(r->pictures->paths[i]);
+        if (strncmp(base, id, length) == 0 && (base[length] == '_' || base[length] == '-')) {
+            stk_first_names_add(&found, base);
+        }
+    }
+    return found.count < 2
+               ? STK_OK
+               : STK_FAIL(err, STK_ERR_DATA,
+                          "the id '%s' of %s is no picture but %zu files: %s; several channels in "
+                          "several files are not put together, so make one picture of them, or "
+                          "write the names of the files into the table",
+                          id, r->where, found.count,
+                          stk_first_names_text(&found, names, sizeof names));
+}
+
 stk_status stk_labelled_rows_check_missing(const stk_labelled_rows *r, const stk_listing *listing,
                                            stk_error *err) {
     stk_first_names missing = {0};
@@ -249,6 +356,9 @@ stk_status stk_labelled_rows_check_missing(const stk_labelled_rows *r, const stk
     }
     stk_first_names_text(&missing, names, sizeof names);
     stk_listing_ext_note(listing, note, sizeof note);
+    if (r->found == 0 && several_files(r, missing.first[0], err) != STK_OK) {
+        return STK_ERR_DATA;
+    }
     if (r->found == 0) {
         return STK_FAIL(err, STK_ERR_DATA,
                         "no picture in %s is named in column %s of %s%s: the ids are like '%s', "

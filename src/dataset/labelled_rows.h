@@ -59,4 +59,10 @@ STK_CHECKED stk_status stk_labelled_rows_check_unlabelled(const stk_labelled_row
                                                           stk_error *err);
 void stk_labelled_rows_free(stk_labelled_rows *rows);
 
+/* Says more in the error of `status` where no column could be told to be the label: that many ids
+ * have several rows, or that a sample submission could be named. Returns the status. */
+STK_CHECKED stk_status stk_labelled_rows_explain(const stk_labelled_rows *rows,
+                                                 const stk_listing *listing, bool has_sample,
+                                                 stk_status status, stk_error *err);
+
 #endif

@@ -65,12 +65,14 @@ typedef struct stk_listing {
     stk_unfolded *unfolded; /* owned */
     size_t unfolded_count;
     size_t unfolded_capacity;
-    const char *found_group; /* the column that divides without being named; NULL: none */
-    const char *positive;    /* the positive class, until classes are sorted; NULL: none */
-    const char *stranger;    /* the class of strangers; NULL: none */
-    char ext[STK_EXT_MAX];   /* ".jpg" of --image-ext; "": every picture counts */
-    stk_map class_labels;    /* class name to label */
-    stk_map part_numbers;    /* value of the column that divides, to part */
+    stk_first_names samples_below; /* sample submissions in folders of the location */
+    bool told_sample;              /* that one of them is used was told */
+    const char *found_group;       /* the column that divides without being named; NULL: none */
+    const char *positive;          /* the positive class, until classes are sorted; NULL: none */
+    const char *stranger;          /* the class of strangers; NULL: none */
+    char ext[STK_EXT_MAX];         /* ".jpg" of --image-ext; "": every picture counts */
+    stk_map class_labels;          /* class name to label */
+    stk_map part_numbers;          /* value of the column that divides, to part */
     size_t class_capacity;
     size_t part_capacity;
     size_t train_capacity;
@@ -110,6 +112,14 @@ STK_CHECKED stk_status stk_listing_table(const stk_listing *listing, const char 
  */
 STK_CHECKED stk_status stk_listing_unfold(stk_listing *listing, stk_error *err);
 
+/* The folder in which the data set lies where the location holds nothing else; NULL: the location
+ * itself. A line tells of it. The text belongs to the data set. */
+STK_CHECKED stk_status stk_listing_find_inner(stk_listing *listing, const char **inner,
+                                              stk_error *err);
+
+/* Whether a file's name is that of a table. */
+bool stk_table_is_name(const char *name);
+
 /* Whether a file's name is that of JSON. */
 bool stk_table_is_json(const char *path);
 
@@ -130,6 +140,10 @@ STK_CHECKED stk_status stk_listing_add_row(stk_listing *listing, stk_row row, st
 
 /* " (only .png files count, as --image-ext says)" or "", into buf; returns buf. */
 const char *stk_listing_ext_note(const stk_listing *listing, char *buf, size_t size);
+
+/* "; there are videos (a/7.mp4), which ..." of a location without pictures, or "", into buf;
+ * returns buf. */
+const char *stk_listing_other_kinds(stk_listing *listing, char *buf, size_t size);
 
 /* Lists a folder without folders that are no data. *by_stoker: Stoker wrote it, and the list is
  * empty. */
@@ -202,7 +216,9 @@ typedef struct stk_pictures {
     size_t table_capacity;
     stk_map by_stem;   /* the first picture with a stem */
     stk_map by_base;   /* the first picture with a last part of a stem; empty without subfolders */
-    stk_map by_number; /* the first picture whose name ends with a number */
+    stk_map by_folded; /* the first picture whose folded stem is another one */
+    stk_map folded_twice; /* another picture with such a folded stem */
+    stk_map by_number;    /* the first picture whose name ends with a number */
 } stk_pictures;
 
 typedef enum stk_found { STK_FOUND_NONE, STK_FOUND_ONE, STK_FOUND_SEVERAL } stk_found;
@@ -227,6 +243,17 @@ void stk_pictures_free(stk_pictures *pictures);
  */
 stk_found stk_pictures_find(const stk_listing *listing, const stk_pictures *pictures,
                             const char *id, size_t *file, size_t *other);
+
+/* A name in small letters without accents into `out`, which has room for length + 1 bytes. */
+void stk_picture_fold(const char *name, size_t length, char *out);
+
+/* Makes the maps that stk_pictures_find_folded() needs, of pictures with stems. */
+STK_CHECKED stk_status stk_pictures_index_folded(stk_listing *listing, stk_pictures *pictures,
+                                                 stk_error *err);
+
+/* The picture whose stem is the same but for capitals and accents. */
+stk_found stk_pictures_find_folded(const stk_pictures *pictures, const char *stem, size_t length,
+                                   size_t *file, size_t *other);
 
 /* Makes the map that stk_pictures_find_number() needs, of indexed pictures. Pictures whose names
  * say that they belong to another set than `set` are left out. */
@@ -286,6 +313,7 @@ bool stk_table_is_group_name(const char *name);
 typedef struct stk_sample_file {
     const char *file; /* its name below the location; NULL: there is none */
     stk_csv csv;      /* owned, where there is one */
+    int further;      /* a column that no answer can be made for, and is copied; -1: none */
 } stk_sample_file;
 
 /* Finds and reads the sample submission, if there is one. */
@@ -297,11 +325,22 @@ void stk_testset_close_sample(stk_sample_file *sample);
  */
 size_t stk_testset_sample_id(const stk_listing *listing, const stk_csv *csv, const char *id_name);
 
+/* Finds the column that is copied in a sample of three columns, of which the training table has one
+ * beside the id: Usage, confidence, a column of texts. A warning tells of it. */
+void stk_sample_find_further(stk_sample_file *sample, size_t id, const stk_csv *train,
+                             const stk_events *told);
+
+/* The column whose cells the submission copies: one without a name, or a further one; -1: none. */
+int stk_template_kept(const stk_sample_file *sample, size_t id_column);
+
 /* Whether a file's name says that it is a sample submission. *packed: it has to be unpacked. */
 bool stk_template_is_name(const char *name, bool *packed);
 
-/* The column without a name, whose cells the submission copies; -1: none. */
-int stk_template_kept(const stk_csv *csv, size_t id_column);
+/* The name of the sample submission below the location; NULL: there is none. */
+STK_CHECKED stk_status stk_template_find(stk_listing *listing, const char **file, stk_error *err);
+
+/* Notes a table in a folder if its name says that it is a sample submission. */
+void stk_template_note(stk_listing *listing, const char *path);
 
 /*
  * Lists the test rows where no table leads to their pictures: those of the sample submission, else
@@ -344,6 +383,13 @@ STK_CHECKED stk_status stk_testset_from_files(stk_listing *listing, stk_pictures
 /* Reads only the header of the sample submission, if there is one; the rows come from elsewhere. */
 STK_CHECKED stk_status stk_testset_header(stk_listing *listing, const char *id_name,
                                           stk_error *err);
+
+/* Refuses folders of masks or boxes beside their pictures, which are no classes. */
+STK_CHECKED stk_status stk_places_check(stk_listing *listing, stk_error *err);
+
+/* Whether of two pictures of the same name one lies in a folder of pictures, one in one of masks.
+ */
+bool stk_places_are_masks(const char *path, const char *other);
 
 STK_CHECKED stk_status stk_folders_list(stk_listing *listing, stk_error *err);
 

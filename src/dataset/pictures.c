@@ -53,7 +53,7 @@ static stk_status add_picture(stk_pictures *pictures, const char *path, stk_erro
 
 static const char *const table_tails[] = {".csv", ".tsv", ".json", ".jsonl", ".ndjson"};
 
-static bool is_table_name(const char *name) {
+bool stk_table_is_name(const char *name) {
     for (size_t i = 0; i < STK_COUNT(table_tails); i++) {
         if (stk_str_ends_with_nocase(name, table_tails[i])) {
             return true;
@@ -72,7 +72,7 @@ static stk_status add_tables(stk_listing *listing, const char *folder, const stk
     }
     for (size_t i = 0; depth <= TABLE_DEPTH && i < list->count; i++) {
         const stk_dir_entry *entry = &list->entries[i];
-        if (entry->is_dir || !is_table_name(entry->name)) {
+        if (entry->is_dir || !stk_table_is_name(entry->name)) {
             continue;
         }
         const char *path = stk_listing_join(listing, folder, entry->name);
@@ -225,7 +225,8 @@ stk_status stk_pictures_index(stk_listing *listing, stk_pictures *pictures, stk_
     for (size_t i = 0; ok && deep && i < count; i++) {
         ok = chain(&pictures->by_base, pictures->next_base, stk_path_base(pictures->stems[i]), i);
     }
-    return ok ? STK_OK : STK_FAIL_MEMORY(err, "the list of pictures");
+    return ok ? stk_pictures_index_folded(listing, pictures, err)
+              : STK_FAIL_MEMORY(err, "the list of pictures");
 }
 
 void stk_pictures_free(stk_pictures *pictures) {
@@ -238,6 +239,8 @@ void stk_pictures_free(stk_pictures *pictures) {
     stk_mem_free(pictures->used);
     stk_map_free(&pictures->by_stem);
     stk_map_free(&pictures->by_base);
+    stk_map_free(&pictures->by_folded);
+    stk_map_free(&pictures->folded_twice);
     stk_map_free(&pictures->by_number);
     memset(pictures, 0, sizeof *pictures);
 }
@@ -291,6 +294,24 @@ static stk_found find_name(const stk_listing *listing, const stk_pictures *pictu
                                    : find_key(listing, pictures, by_base, name, "", file, other);
 }
 
+/* Looks up what stands behind the scanned folder in a longer path: a table made elsewhere has
+ * /kaggle/input/comp/train/a17.jpg. Where the location itself was scanned, any end may fit. */
+static stk_found find_end(const stk_listing *listing, const stk_pictures *pictures, char *path,
+                          size_t *file, size_t *other) {
+    size_t n = strlen(pictures->folder);
+    stk_found found = STK_FOUND_NONE;
+    for (char *at = strchr(path, '/'); found == STK_FOUND_NONE && at != NULL;
+         at = strchr(at + 1, '/')) {
+        char *end = at + 1;
+        if (n > 0 && (strncmp(end, pictures->folder, n) != 0 || end[n] != '/')) {
+            continue;
+        }
+        end += n > 0 ? n + 1 : 0;
+        found = find_name(listing, pictures, false, end, file, other);
+    }
+    return found;
+}
+
 stk_found stk_pictures_find(const stk_listing *listing, const stk_pictures *pictures,
                             const char *id, size_t *file, size_t *other) {
     char name[PATH_MAX];
@@ -306,6 +327,7 @@ stk_found stk_pictures_find(const stk_listing *listing, const stk_pictures *pict
     memcpy(name, id, length);
     name[length] = '\0';
     char *start = name;
+    bool elsewhere = name[0] == '/' || strncmp(name, "../", 3) == 0 || name[1] == ':';
     while (strncmp(start, "./", 2) == 0) {
         start += 2;
     }
@@ -319,6 +341,22 @@ stk_found stk_pictures_find(const stk_listing *listing, const stk_pictures *pict
     /* A bare name may lie in any subfolder, as long as only one has it. */
     if (found == STK_FOUND_NONE && strchr(start, '/') == NULL) {
         found = find_name(listing, pictures, true, start, file, other);
+    }
+    if (found == STK_FOUND_NONE && elsewhere) {
+        found = find_end(listing, pictures, name, file, other);
+    }
+    if (found == STK_FOUND_NONE) {
+        const char *ext = image_extension(start);
+        found = stk_pictures_find_folded(pictures, start, (size_t)(ext - start), file, other);
+        if (found == STK_FOUND_ONE && fits_extension(listing, pictures->paths[*file], ext) == 0) {
+            found = STK_FOUND_NONE;
+        }
+    }
+    if (found == STK_FOUND_NONE && strchr(start, '\\') != NULL) {
+        for (char *at = start; (at = strchr(at, '\\')) != NULL;) {
+            *at = '/';
+        }
+        found = stk_pictures_find(listing, pictures, start, file, other);
     }
     return found;
 }

@@ -136,9 +136,13 @@ static bool has_class_folders(const stk_survey *s, const stk_listing *listing) {
 
 stk_status stk_survey_make(stk_survey *s, stk_listing *listing, stk_error *err) {
     memset(s, 0, sizeof *s);
+    listing->samples_below = (stk_first_names){0};
     stk_status status = stk_pictures_scan(listing, "", NULL, &s->pictures, err);
     STK_THEN(status, find_roots(s, listing, err));
     s->class_folders = has_class_folders(s, listing);
+    for (size_t i = 0; status == STK_OK && i < s->pictures.table_count; i++) {
+        stk_template_note(listing, s->pictures.tables[i]);
+    }
     if (status != STK_OK) {
         stk_survey_free(s);
     }

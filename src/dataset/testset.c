@@ -5,98 +5,21 @@
 #include "dataset/ask.h"
 #include "dataset/survey.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/str.h"
 
-static const char *const template_names[] = {"sample_submission.csv", "sampleSubmission.csv", NULL};
-
-/* Endings of packed files. */
-static const char *const packed_tails[] = {".zip", ".gz", ".7z", ".bz2", ".xz", ".zst", ".tar"};
-
 /* How the id of a test picture is spelled when no table spells it. */
 typedef enum id_style { ID_BASE, ID_STEM, ID_PATH } id_style;
 
-/*
- * Whether a file's name says that it is a sample submission: "kaggle_sample_submission.csv",
- * "SampleSub-stage2.csv", "submission_sample.csv", but not "subsample.csv". *packed is set when it
- * has to be unpacked first.
- */
-bool stk_template_is_name(const char *name, bool *packed) {
-    size_t length = strlen(name);
-    *packed = false;
-    for (size_t i = 0; !*packed && i < STK_COUNT(packed_tails); i++) {
-        *packed = stk_str_ends_with_nocase(name, packed_tails[i]);
-        length -= *packed ? strlen(packed_tails[i]) : 0;
-    }
-    const char *sample = strcasestr(name, "sample");
-    const char *sub = sample != NULL ? strcasestr(sample, "sub") : NULL;
-    sub = sample != NULL && sub == NULL ? strcasestr(name, "submission") : sub;
-    const char *csv = name + length - (length < 4 ? length : 4);
-    return sub != NULL && sub < csv && strncasecmp(csv, ".csv", 4) == 0;
-}
-
-/* The file that --sample-submission names. */
-static stk_status named_template(stk_listing *listing, const char **file, stk_error *err) {
-    const char *wanted = listing->options->sample_submission;
-    bool there = false;
-    stk_status status = stk_store_has(listing->dataset->store, wanted, &there, err);
-    if (status == STK_OK && !there) {
-        status = STK_FAIL(err, STK_ERR_USAGE,
-                          "--sample-submission %s: there is no such file in %s; name one that is "
-                          "there, or pass none",
-                          wanted, listing->dataset->root);
-    }
-    *file = wanted;
-    return status;
-}
-
-/* The sample submission, or NULL in *file. */
-static stk_status find_template(stk_listing *listing, const char **file, stk_error *err) {
-    const char *wanted = listing->options->sample_submission;
-    stk_first_names plain = {0};
-    stk_first_names packed = {0};
-    char names[300];
-    *file = NULL;
-    if (wanted != NULL && stk_str_equal_nocase(wanted, "none")) {
-        return STK_OK;
-    }
-    if (wanted != NULL) {
-        return named_template(listing, file, err);
-    }
-    *file = stk_listing_entry(listing, template_names, false);
-    for (size_t i = 0; *file == NULL && i < listing->top.count; i++) {
-        const stk_dir_entry *entry = &listing->top.entries[i];
-        bool is_packed;
-        if (!entry->is_dir && stk_template_is_name(entry->name, &is_packed)) {
-            stk_first_names_add(is_packed ? &packed : &plain, entry->name);
-        }
-    }
-    if (plain.count > 1) {
-        return STK_FAIL(err, STK_ERR_DATA,
-                        "%s has %zu files that could be the sample submission: %s; say which with "
-                        "--sample-submission FILE, or pass --sample-submission none",
-                        listing->dataset->root, plain.count,
-                        stk_first_names_text(&plain, names, sizeof names));
-    }
-    if (plain.count == 0 && packed.count > 0) {
-        return STK_FAIL(err, STK_ERR_DATA,
-                        "%s/%s is packed, so nobody knows which rows the submission needs; unpack "
-                        "it, or pass --sample-submission none to do without it",
-                        listing->dataset->root, packed.first[0]);
-    }
-    *file = plain.count == 1 ? plain.first[0] : *file;
-    return STK_OK;
-}
-
 stk_status stk_testset_exists(stk_listing *listing, bool *exists, stk_error *err) {
     const char *file;
-    stk_status status = find_template(listing, &file, err);
+    stk_status status = stk_template_find(listing, &file, err);
     *exists = file != NULL || listing->sets[STK_SET_TEST].name != NULL;
     return status;
 }
@@ -233,18 +156,33 @@ static size_t template_id(const stk_listing *listing, const stk_csv *csv, const 
     return column != SIZE_MAX ? column : 0;
 }
 
-int stk_template_kept(const stk_csv *csv, size_t id_column) {
-    for (size_t i = 0; i < csv->columns; i++) {
-        if (csv->header[i][0] == '\0' && i != id_column) {
-            return (int)i;
-        }
+/* What the cells of the only column for answers are. */
+static void note_cells(stk_dataset *dataset, const stk_csv *csv) {
+    size_t answer = 0;
+    size_t numbers = 0;
+    bool fractions = false;
+    double x;
+    while (answer < csv->columns &&
+           ((int)answer == dataset->template_id || (int)answer == dataset->template_kept)) {
+        answer++;
     }
-    return -1;
+    if (csv->rows == 0 || csv->columns != 2 + (size_t)(dataset->template_kept >= 0)) {
+        return;
+    }
+    for (size_t row = 0; row < csv->rows; row++) {
+        bool number = stk_cell_number(stk_csv_cell(csv, row, answer), &x);
+        numbers += number;
+        fractions = fractions || (number && x != floor(x));
+    }
+    dataset->template_texts = numbers == 0;
+    dataset->template_fractions = numbers == csv->rows && fractions;
 }
 
-static stk_status keep_header(stk_listing *listing, const stk_csv *csv, const char *file,
-                              size_t id_column, stk_error *err) {
+static stk_status keep_header(stk_listing *listing, const stk_sample_file *sample, size_t id_column,
+                              stk_error *err) {
     stk_dataset *dataset = listing->dataset;
+    const stk_csv *csv = &sample->csv;
+    const char *file = sample->file;
     stk_map seen = {0};
     stk_status status = STK_OK;
     if (csv->columns < 2) {
@@ -276,9 +214,11 @@ static stk_status keep_header(stk_listing *listing, const stk_csv *csv, const ch
     }
     dataset->template_header = header;
     dataset->template_columns = (int)csv->columns;
+    dataset->template_separator = csv->separator;
     dataset->template_id = (int)id_column;
-    dataset->template_kept = stk_template_kept(csv, id_column);
+    dataset->template_kept = stk_template_kept(sample, id_column);
     dataset->id_name = header[id_column];
+    note_cells(dataset, csv);
     return status;
 }
 
@@ -410,23 +350,6 @@ static stk_status add_rows(listing_rows *r, const stk_csv *csv, size_t id_column
     return status;
 }
 
-stk_status stk_testset_open_sample(stk_listing *listing, stk_sample_file *sample, stk_error *err) {
-    memset(sample, 0, sizeof *sample);
-    stk_status status = find_template(listing, &sample->file, err);
-    if (status == STK_OK && sample->file != NULL) {
-        status = stk_listing_table(listing, sample->file, &sample->csv, NULL, err);
-        sample->file = status == STK_OK ? sample->file : NULL;
-    }
-    return status;
-}
-
-void stk_testset_close_sample(stk_sample_file *sample) {
-    if (sample->file != NULL) {
-        stk_csv_free(&sample->csv);
-    }
-    memset(sample, 0, sizeof *sample);
-}
-
 size_t stk_testset_sample_id(const stk_listing *listing, const stk_csv *csv, const char *id_name) {
     return template_id(listing, csv, id_name);
 }
@@ -436,7 +359,7 @@ stk_status stk_testset_from_sample(stk_listing *listing, const stk_sample_file *
                                    stk_error *err) {
     listing_rows r = {
         .listing = listing, .source = source, .file = sample->file, .by_class = by_class};
-    stk_status status = keep_header(listing, &sample->csv, sample->file, id_column, err);
+    stk_status status = keep_header(listing, sample, id_column, err);
     if (status == STK_OK && sample->csv.rows == 0) {
         status = STK_FAIL(err, STK_ERR_DATA,
                           "%s/%s has a header but no rows; a submission needs one row per picture, "
@@ -457,8 +380,7 @@ stk_status stk_testset_header(stk_listing *listing, const char *id_name, stk_err
     stk_sample_file sample;
     stk_status status = stk_testset_open_sample(listing, &sample, err);
     if (status == STK_OK && sample.file != NULL) {
-        status = keep_header(listing, &sample.csv, sample.file,
-                             template_id(listing, &sample.csv, id_name), err);
+        status = keep_header(listing, &sample, template_id(listing, &sample.csv, id_name), err);
     }
     stk_testset_close_sample(&sample);
     return status;

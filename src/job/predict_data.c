@@ -110,6 +110,35 @@ static stk_status open_own(const stk_predict_data *wanted, stk_dataset **dataset
     return status == STK_OK ? STK_OK : STK_FAIL(err, cause.status, "%s", cause.message);
 }
 
+/* Where the folder is no data set of the models' task, its sample may want something else than they
+ * can say: numbers for texts, or texts for numbers. Then it only tells the rows. */
+static void leave_foreign_sample(const stk_predict_data *wanted, stk_dataset *dataset) {
+    if (wanted->members->count == 0 || dataset->task != STK_TASK_AUTO ||
+        dataset->template_header == NULL) {
+        return;
+    }
+    const stk_checkpoint_info *first = &wanted->members->items[0].info;
+    bool numbers = first->outputs.task == STK_TASK_REGRESSION;
+    bool texts = !numbers && first->outputs.task != STK_TASK_AUTO;
+    for (int c = 0; texts && c < first->class_count; c++) {
+        const char *name = first->classes[c];
+        texts = name[strspn(name, "0123456789.-")] != '\0';
+    }
+    bool positive = first->outputs.has_answer && first->outputs.answer.kind == STK_ANSWER_POSITIVE;
+    if ((numbers && dataset->template_texts) ||
+        (texts && !positive && dataset->template_fractions)) {
+        stk_events_warning(wanted->events,
+                           "%s asks for %s, and the models say %s: the file gets their own columns",
+                           dataset->template_file, numbers ? "texts" : "numbers",
+                           numbers ? "numbers" : "names of classes");
+        dataset->template_header = NULL;
+        dataset->template_file = NULL;
+        dataset->template_columns = 0;
+        dataset->template_separator = 0;
+        dataset->template_kept = -1;
+    }
+}
+
 stk_status stk_predict_data_open(const stk_predict_data *wanted, stk_dataset **dataset,
                                  stk_error *err) {
     stk_status status = STK_OK;
@@ -124,6 +153,9 @@ stk_status stk_predict_data_open(const stk_predict_data *wanted, stk_dataset **d
         stk_dataset_options options = *wanted->given;
         options.keep_test_table = takes_features(wanted->members);
         status = stk_dataset_open_images(dataset, &options, wanted->storage, wanted->events, err);
+    }
+    if (status == STK_OK) {
+        leave_foreign_sample(wanted, *dataset);
     }
     return status;
 }

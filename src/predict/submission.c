@@ -26,10 +26,11 @@
 typedef struct columns {
     const char *const *names; /* borrowed: the header of the sample file; NULL without one */
     int count;
-    int id;      /* which column is the id */
-    int kept;    /* a column whose cells are those of the sample file; -1: none */
-    bool single; /* the one other column has the whole answer */
-    bool each;   /* without a sample file: a column for each class */
+    int id;            /* which column is the id */
+    int kept;          /* a column whose cells are those of the sample file; -1: none */
+    bool single;       /* the one other column has the whole answer */
+    char separator[2]; /* between the cells */
+    bool each;         /* without a sample file: a column for each class */
     stk_answer answer;
     int *classes;  /* owned: the class of each column, or NO_CLASS */
     int matched;   /* columns that are a class */
@@ -152,6 +153,24 @@ static bool has_answer_column(stk_answer_kind kind) {
     return kind != STK_ANSWER_NUMBERS && kind != STK_ANSWER_SCORES && kind != STK_ANSWER_FLAGS;
 }
 
+/* The separator of the sample file, where no name holds it: cells are quoted for commas only. */
+static char separator_of(const stk_dataset *dataset, const stk_answers *answers) {
+    char separator = dataset->template_header != NULL ? dataset->template_separator : '\0';
+    bool fits = separator != '\0' && answers->task != STK_TASK_MULTILABEL;
+    for (int k = 0; fits && k < answers->class_count; k++) {
+        fits = strchr(answers->classes[k], separator) == NULL;
+    }
+    for (int i = 0; fits && i < dataset->template_columns; i++) {
+        fits = strchr(dataset->template_header[i], separator) == NULL;
+    }
+    for (size_t i = 0; fits && i < dataset->row_count; i++) {
+        const stk_row *row = &dataset->rows[i];
+        fits = strchr(row->id, separator) == NULL &&
+               (row->kept == NULL || strchr(row->kept, separator) == NULL);
+    }
+    return fits || separator == ',' ? separator : ',';
+}
+
 /* Finds the class of every column of the sample file. */
 static stk_status match_columns(columns *c, const stk_dataset *dataset, const stk_answers *answers,
                                 stk_error *err) {
@@ -161,6 +180,7 @@ static stk_status match_columns(columns *c, const stk_dataset *dataset, const st
                    .count = dataset->template_columns,
                    .id = dataset->template_id,
                    .kept = dataset->template_kept,
+                   .separator = {separator_of(dataset, answers)},
                    .each = answers->ensemble == NULL || answers->ensemble->sum.kept == 0,
                    .answer = stk_submission_answer(dataset, answers)};
     c->each = c->each || !has_answer_column(c->answer.kind);
@@ -214,8 +234,17 @@ static stk_status check_columns(const columns *c, const stk_dataset *dataset,
                                 const char *const *classes, int class_count, stk_error *err) {
     char columns_text[300];
     char classes_text[300];
-    if (c->names == NULL || c->single || c->matched > 0) {
+    bool numbers = c->answer.kind == STK_ANSWER_NUMBERS && c->unmatched > 0;
+    if (c->names == NULL || c->single || (c->matched > 0 && !numbers)) {
         return STK_OK;
+    }
+    if (numbers && c->matched > 0) {
+        return STK_FAIL(err, STK_ERR_DATA,
+                        "the sample submission in %s wants numbers in the column '%s', and no "
+                        "column of the training data is called so (these are %s); mend the sample "
+                        "file, or pass --sample-submission none to do without it",
+                        dataset->root, c->first_unmatched,
+                        some_names(classes, class_count, -1, classes_text, sizeof classes_text));
     }
     return STK_FAIL(err, STK_ERR_DATA,
                     "no column of the sample submission in %s is a class: its columns beside '%s' "
@@ -285,7 +314,7 @@ static bool has_clash(stk_answer_kind kind, const stk_dataset *dataset, const ch
 static void append_header(stk_str *out, const columns *c, const stk_dataset *dataset,
                           const char *const *classes, int class_count) {
     for (int i = 0; i < c->count; i++) {
-        stk_str_append(out, i > 0 ? "," : "");
+        stk_str_append(out, i > 0 ? c->separator : "");
         stk_csv_append(out, c->names[i]);
     }
     if (c->names != NULL) {
@@ -337,6 +366,7 @@ stk_status stk_submission_describe(const stk_dataset *dataset, char *header, siz
                        .count = dataset->template_columns,
                        .id = dataset->template_id,
                        .kept = dataset->template_kept,
+                       .separator = ",",
                        .each = !has_answer_column(dataset->answer.kind) ||
                                stk_predictions_kept(&dataset->answer, dataset->test.count,
                                                     (size_t)dataset->class_count) == 0,
@@ -363,7 +393,7 @@ stk_status stk_submission_describe(const stk_dataset *dataset, char *header, siz
 static void append_template_row(stk_str *out, const columns *c, const stk_row *row,
                                 const stk_answer_row *answer) {
     for (int i = 0; i < c->count; i++) {
-        stk_str_append(out, i > 0 ? "," : "");
+        stk_str_append(out, i > 0 ? c->separator : "");
         if (i == c->id) {
             stk_csv_append(out, row->id);
         } else if (i == c->kept) {

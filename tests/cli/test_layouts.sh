@@ -56,6 +56,22 @@ run train --data bare --out r-bare3 --img-size 16 --epochs 1 --seed 2
 expect_not "another seed trains the same" cmp -s r-bare/weights/best.safetensors \
     r-bare3/weights/best.safetensors
 
+it "says that the classes are folders, and refuses columns of no table"
+run plan --data f --img-size 16 --epochs 1 --json
+expect_exit 0
+expect_out "\"reason\": \"classes: folders $(ls f/train | head -n 3 | paste -s -d , | sed 's/,/, /g')"
+run train --data f --img-size 16 --epochs 1 --label-column nonsense
+expect_exit 2
+expect_err '--label-column nonsense: no table of f that leads to its pictures has such a column'
+
+it "reads the folder of a data set that lies alone in a location"
+mkdir -p high/comp-name high/__MACOSX && cp -r k/. high/comp-name/ && echo text >high/readme.md
+train high r-high
+expect_exit 0
+expect_out '^the data set from comp-name: there is nothing else beside it$'
+train k r-plain
+same r-high r-plain
+
 it "takes the folder as a bare word"
 run train f --img-size 16 --epochs 1 --out r-word
 expect_exit 0
@@ -78,6 +94,13 @@ it "trains on train.csv and copies header, ids and order of the sample file"
 train k r-kaggle
 expect_exit 0
 expect_submission r-kaggle/submission.csv k/sample_submission.csv "$labels"
+
+it "divides the cells of the submission as the sample does"
+cp -r k semicolons
+sed -i 's/,/;/' semicolons/sample_submission.csv
+train semicolons r-semicolons
+expect_exit 0
+expect_same r-semicolons/submission.csv <(sed 's/,/;/' r-kaggle/submission.csv)
 
 it "keeps the order and spelling of the sample file, whatever they are"
 cp -r k shuffled

@@ -446,4 +446,10 @@ run train --data parts --out parts.folds --folds 2 "${small[@]}"
 expect_exit 0
 expect_out 'the 6 images of the validation set are not used'
 
+it "does not put numbers into the sample of another competition that asks for texts"
+run predict --run parts.run --data labels --out foreign.csv
+expect_exit 0
+expect_out 'sample_submission.csv asks for texts, and the models say numbers: the file gets their own columns'
+expect "another header: $(head -n 1 foreign.csv)" [ "$(head -n 1 foreign.csv)" = id,score ]
+
 finish

@@ -605,7 +605,7 @@ static void counted_rows_are_no_pictures(void) {
     put_numbered("images/frame_%05d.jpg", 0, 210);
     stk_str_append(&csv, "index,file,label\n");
     for (int i = 0; i < 200; i++) {
-        stk_str_appendf(&csv, "%d,%s_%05d.jpg,%d\n", i, i % 13 == 0 ? "FRAME" : "frame",
+        stk_str_appendf(&csv, "%d,%s_%05d.jpg,%d\n", i, i % 13 == 0 ? "still" : "frame",
                         i * 77 % 200, i % 3);
     }
     put_text("train.csv", stk_str_text(&csv));

@@ -211,6 +211,7 @@ static stk_status parse(const char *name, char *buffer, size_t size, bool any, s
         r.at += 3;
     }
     r.separator = any ? find_separator(r.at, r.end) : ',';
+    csv->separator = r.separator;
     size_t rows = 0;
     stk_status status = STK_OK;
     while (status == STK_OK && r.at < r.end) {

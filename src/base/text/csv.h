@@ -29,6 +29,7 @@ typedef struct stk_csv {
     size_t rows;      /* the header not counted */
     size_t columns;
     const char **header; /* owned array: the names of the columns, pointing into buffer */
+    char separator;      /* of the cells in the file; 0: it was made of others */
 } stk_csv;
 
 /*

@@ -136,8 +136,10 @@ stk_status stk_task_emit(const stk_dataset *dataset, const stk_recipe *recipe,
     char answer[160];
     char what[260];
     if (dataset->reason != NULL) {
-        snprintf(what, sizeof what, "task %s, each row takes %s", stk_task_name(dataset->task),
-                 stk_task_describe_answer(dataset, answer, sizeof answer));
+        bool rows = dataset->row_count > 0;
+        snprintf(what, sizeof what, "task %s%s%s", stk_task_name(dataset->task),
+                 rows ? ", each row takes " : "",
+                 rows ? stk_task_describe_answer(dataset, answer, sizeof answer) : "");
         stk_events_decision(events, what, dataset->reason);
     }
     emit_metric(dataset, recipe, events);
