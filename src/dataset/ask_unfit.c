@@ -206,7 +206,7 @@ static stk_status are_sentences(const stk_csv *csv, size_t column, bool *are, st
         const char *at = cell;
         size_t length;
         size_t count = 0;
-        bool added;
+        bool added = false;
         while (next_word(&at, &length) != NULL) {
             count++;
         }
