@@ -42,7 +42,7 @@ typedef struct stk_run_outputs {
     /* The end. */
     size_t val_scored; /* pictures, or rows of pictures, that rate the best weights of the last
                           validated fold; 0: none, or not known */
-    char held_out_from[160]; /* text of the summary */
+    char held_out_from[200]; /* text of the summary */
     stk_summary summary;     /* empty until deliver.c fills it in */
     stk_error late_error;    /* an error that does not end the run; reported after delivering */
 } stk_run_outputs;
