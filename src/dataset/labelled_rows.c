@@ -81,15 +81,28 @@ static bool may_be_empty(const stk_ask *ask) {
     return ask->task == STK_TASK_MULTILABEL || ask->count > 1;
 }
 
-/* Leaves out rows without a label if they are few. Their pictures need no label then. */
+/* Leaves out rows in which every cell is empty: spreadsheets write them behind the others. */
+static void drop_blank(const stk_labelled_rows *r, bool *keep) {
+    for (size_t row = 0; row < r->count; row++) {
+        const char *cell = stk_csv_cell(r->csv, row, 0);
+        keep[row] = false;
+        for (size_t c = 0; !keep[row] && c < r->csv->columns; c++) {
+            keep[row] = cell[0] != '\0';
+            cell = c + 1 < r->csv->columns ? stk_csv_next(cell) : cell;
+        }
+    }
+}
+
+/* Leaves out rows with an id and without a label if they are few. Their pictures need no label
+ * then. */
 static void drop_empty(stk_labelled_rows *r, const stk_listing *listing, const stk_ask *ask,
                        bool *keep) {
     stk_first_names empty = {0};
     char names[300];
     size_t label = ask->labels[0];
     for (size_t row = 0; !may_be_empty(ask) && row < r->count; row++) {
-        keep[row] = stk_csv_cell(r->csv, row, label)[0] != '\0' || id_of(r, row)[0] == '\0';
-        if (!keep[row]) {
+        if (stk_csv_cell(r->csv, row, label)[0] == '\0' && id_of(r, row)[0] != '\0') {
+            keep[row] = false;
             stk_first_names_add(&empty, id_of(r, row));
         }
     }
@@ -98,7 +111,7 @@ static void drop_empty(stk_labelled_rows *r, const stk_listing *listing, const s
         if (!keep[row] && few && r->places[row].count > 0) {
             memset(r->pictures->used + r->places[row].first, true, r->places[row].count);
         }
-        keep[row] = keep[row] || !few;
+        keep[row] = keep[row] || (!few && id_of(r, row)[0] != '\0');
     }
     if (empty.count > 0 && few) {
         stk_events_warning(listing->events, "left out %zu row%s of %s without a label: %s",
@@ -258,7 +271,7 @@ stk_status stk_labelled_rows_clean(stk_labelled_rows *r, const stk_listing *list
     if (keep == NULL) {
         return STK_FAIL_MEMORY(err, r->where);
     }
-    memset(keep, true, r->count * sizeof *keep);
+    drop_blank(r, keep);
     drop_empty(r, listing, ask, keep);
     stk_status status = drop_repeated(r, listing, alike, keep, err);
     for (size_t row = 0; row < r->count; row++) {

@@ -309,6 +309,12 @@ static void repeated_rows_are_used_once(void) {
     d = open_with(&o);
     REQUIRE(d != NULL && d->train.count == 4);
     stk_dataset_free(d);
+    put_text("train.csv", "id,label,who\nd,cat,p\nb,dog,q\n,,\na,cat,r\nc,dog,s\n,,\n");
+    warnings[0] = '\0';
+    d = open_with(&o); /* rows of nothing are no rows */
+    REQUIRE(d != NULL && d->train.count == 4);
+    CHECK_STR(warnings, "");
+    stk_dataset_free(d);
     put_text("train.csv", "id,label,who\nd,cat,p\nb,dog,q\na,cat,r\nd,cat,q\nc,dog,s\n");
     expect_failure(&o, STK_ERR_DATA);
     CHECK_CONTAINS(error.message, "has the id 'd' twice, on lines 2 and 5");
