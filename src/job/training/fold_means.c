@@ -150,10 +150,6 @@ static void close_passes(means_passes *p) {
     stk_mem_free(p->held);
 }
 
-static const stk_node *head_of(const stk_graph *graph) {
-    return &graph->nodes[graph->values[graph->logits].producer];
-}
-
 /* Compiles the network; where memory runs out, without the executables that wait. */
 static stk_status compile(means_passes *p, stk_error *err) {
     stk_job *job = p->fold->job;
@@ -175,7 +171,7 @@ static stk_status open_passes(means_passes *p, stk_error *err) {
     stk_job *job = fold->job;
     const stk_graph *usual = job->network.graph;
     const stk_backend *backend = job->network.opened.backend;
-    const stk_node *head = head_of(usual);
+    const stk_node *head = stk_graph_classifier(usual);
     size_t classes = (size_t)usual->classes;
     int stranger =
         job->dataset->answer.kind == STK_ANSWER_RANKED ? job->dataset->answer.stranger : -1;
@@ -288,7 +284,7 @@ static stk_status save_joined(means_passes *p, double weight, stk_calibration *c
                               stk_error *err) {
     stk_job *job = p->fold->job;
     const stk_backend *backend = job->network.opened.backend;
-    const stk_node *head = head_of(job->network.graph);
+    const stk_node *head = stk_graph_classifier(job->network.graph);
     stk_class_means_join(&p->means, weight * stk_class_means_scale(&p->means, p->weights),
                          p->weights, p->bias);
     const stk_tensor_kind kinds[] = {STK_TENSOR_VALUE, STK_TENSOR_EMA};
