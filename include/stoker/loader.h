@@ -96,6 +96,8 @@ typedef struct stk_loader_counters {
     int workers;              /* now: threads that decode */
     int readers;              /* now: threads that read */
     int slots;                /* now: batches that fit into the ring */
+    uint64_t device_images;   /* part of `images`: decoded on the device */
+    uint64_t device_failed;   /* pictures that the device gave back to the CPU */
 } stk_loader_counters;
 
 /*

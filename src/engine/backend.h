@@ -11,6 +11,7 @@
 #define STK_ENGINE_BACKEND_H
 
 #include "engine/graph.h"
+#include "image/device_decoder.h"
 
 typedef struct stk_device stk_device;
 typedef struct stk_state stk_state;
@@ -219,6 +220,16 @@ typedef struct stk_backend {
      * thread may call both while the device is open; host_free accepts NULL. */
     void *(*host_take)(stk_device *device, size_t bytes);
     void (*host_free)(stk_device *device, void *memory);
+
+    /*
+     * A decoder of JPEGs on the device, for loaders whose memory is host_take's. Bytes of device
+     * memory that it takes are decoder_bytes, before anything is opened. STK_ERR_DEVICE, and a
+     * sentence that says why: this device cannot decode. NULL functions: no device of the backend
+     * can. Closed before the device, after all loaders that have it.
+     */
+    uint64_t (*decoder_bytes)(stk_device *device);
+    stk_status (*decoder_open)(stk_device_decoder *decoder, stk_device *device, stk_error *err);
+    void (*decoder_close)(stk_device_decoder *decoder); /* a struct of zeros is fine */
 
     /* All tensors start as zeros. The graph is borrowed and must outlive the state. */
     stk_status (*state_new)(stk_state **state, stk_device *device, const stk_graph *graph,

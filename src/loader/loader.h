@@ -16,11 +16,21 @@
 
 #include "dataset/dataset.h"
 #include "events/events.h"
+#include "image/device_decoder.h"
 #include "image/image.h"
 #include "loader/sampler.h"
 #include "options/options.h"
 
+/* Who decodes pictures; in the order of the option's choices. */
+typedef enum stk_decode {
+    STK_DECODE_AUTO, /* as STK_DECODE_BOTH where a device can decode, otherwise the CPU */
+    STK_DECODE_CPU,
+    STK_DECODE_GPU, /* all that the device can decode; the rest is the CPU's */
+    STK_DECODE_BOTH /* whoever has time */
+} stk_decode;
+
 typedef struct stk_loader_options {
+    int decode;             /* stk_decode */
     int64_t workers;        /* STK_AUTO_INT, or the number; 0 means 1 */
     int64_t prefetch;       /* batches per worker; STK_AUTO_INT */
     uint64_t loader_memory; /* bytes for batches and reads; STK_AUTO_BYTES: an eighth of memory */
@@ -119,6 +129,11 @@ typedef struct stk_loader_config {
     size_t batch;
     stk_loader_sizing sizing; /* a sizing of zeros: one worker, two slots */
     stk_loader_memory memory;
+    /* Takes JPEGs, if it has a state; `memory` must then be the device's. Borrowed. */
+    stk_device_decoder decoder;
+    /* The device decodes every picture that it can, so that it depends on the picture alone who
+     * decodes it; otherwise whoever has time does. */
+    bool device_first;
     stk_halt halt; /* stk_loader_next then stops waiting and answers STK_ERR_STOPPED */
     /* After a stop request, stk_loader_next gives up once nothing has arrived for
      * STK_STORAGE_STOP_S. Borrowed, or NULL. */

@@ -75,4 +75,38 @@ typedef struct cuda_chunk {
     unsigned short weight; /* 1: there is a copy in the type of activations */
 } cuda_chunk;
 
+/* One random change of a picture: the fields of stk_change. */
+typedef struct cuda_change {
+    int kind; /* stk_change_kind */
+    int amount;
+    int x, y, width, height;
+} cuda_change;
+
+#define CUDA_MOST_CHANGES 22
+
+/* A picture between decoding and the batch: where it lies, and what becomes of it. Addresses are
+ * the device's. */
+typedef struct cuda_picture {
+    unsigned long long planes[3]; /* uint8 (height, pitch): brightness, blue, red */
+    int pitch[3];                 /* bytes between the rows of a plane */
+    int kind;                     /* stk_jpeg_planes */
+    int width, height;            /* px, of brightness */
+    int colour_width, colour_height;
+    int left, top, columns, rows; /* the part that the square needs, px */
+    unsigned long long rgb;       /* (rows, columns, 3): that part in RGB */
+    unsigned long long first_x;   /* int (size): first column of each output column, from `left` */
+    unsigned long long first_y;   /* int (size): the same of rows, from `top` */
+    unsigned long long weights_x; /* short (size, taps_x) */
+    unsigned long long weights_y; /* short (size, taps_y) */
+    int taps_x, taps_y;           /* weights of an output pixel, trailing zeros included */
+    int used_x, used_y;           /* of these, so many may differ from zero */
+    int mirror_y;                 /* output rows from the bottom up */
+    int swapped;                  /* rows and columns of the square are exchanged */
+    unsigned long long square;    /* (size, size, 3): the square before its changes */
+    unsigned long long spare;     /* (size, size, 3) */
+    unsigned long long out;       /* (size, size, 3): its place in the batch, pinned on the host */
+    int change_count;             /* 0: the scaled square goes to `out` at once */
+    cuda_change changes[CUDA_MOST_CHANGES];
+} cuda_picture;
+
 #endif
