@@ -82,7 +82,7 @@ typedef struct cuda_change {
     int x, y, width, height;
 } cuda_change;
 
-#define CUDA_MOST_CHANGES 22
+#define CUDA_MOST_CHANGES 20
 
 /* A picture between decoding and the batch: where it lies, and what becomes of it. Addresses are
  * the device's. */
