@@ -47,6 +47,9 @@ static void stop_threads(stk_loader *l) {
             pthread_join(l->workers[i].thread, NULL);
         }
     }
+    if (l->config.decoder.state != NULL) {
+        l->config.decoder.withdraw(l->config.decoder.state, l);
+    }
     stk_read_ahead_close(&l->ahead);
 }
 

@@ -132,6 +132,12 @@ static stk_status give_up_slow(decode_worker *w, size_t entry, stk_error *err) {
     return remember_bad(l, entry, reason, w->limit_ns, err);
 }
 
+stk_rng stk_worker_rng(const stk_loader *l, const loader_task *t) {
+    size_t position = (size_t)(t->batch % l->epoch_batches) * l->config.batch + t->row;
+    return stk_rng_make(l->config.seed, STK_RNG_AUGMENT, t->batch / l->epoch_batches,
+                        stk_sampler_global(l->sampler, position));
+}
+
 stk_status stk_worker_decode(decode_worker *w, const loader_task *t, size_t entry,
                              const stk_bytes *bytes, stk_error *why, uint8_t *out, bool *good,
                              stk_error *err) {
@@ -141,9 +147,7 @@ stk_status stk_worker_decode(decode_worker *w, const loader_task *t, size_t entr
         return STK_OK;
     }
     if (why->status == STK_OK) {
-        size_t position = (size_t)(t->batch % l->epoch_batches) * l->config.batch + t->row;
-        stk_rng rng = stk_rng_make(l->config.seed, STK_RNG_AUGMENT, t->batch / l->epoch_batches,
-                                   stk_sampler_global(l->sampler, position));
+        stk_rng rng = stk_worker_rng(l, t);
         int64_t start = stk_clock_ns();
         int64_t cpu_ns = stk_clock_cpu_ns();
         int64_t augment_ns = 0;

@@ -19,6 +19,9 @@
 #define FIRST_FAR_WINDOW 64
 #define WINDOW_PER_WORKER 4
 
+/* Pictures that are with the device count as under way, and it works on groups. */
+#define DEVICE_WINDOW 256
+
 /* Memory of a request over the network besides the picture: a connection and its buffers. */
 #define REQUEST_BYTES 65536
 
@@ -80,6 +83,7 @@ static stk_status allocate(stk_loader *l, stk_error *err) {
     bool good = l->slots != NULL && l->ring != NULL && l->tasks != NULL && l->workers != NULL &&
                 l->is_bad != NULL;
     for (size_t i = 0; i < tasks && good; i++) {
+        l->tasks[i].loader = l;
         l->tasks[i].next = l->free_tasks;
         l->free_tasks = &l->tasks[i];
     }
@@ -145,6 +149,7 @@ static stk_status begin(stk_loader *l, stk_error *err) {
     atomic_store(&l->slot_count, sizing->slots);
     size_t window = WINDOW_PER_WORKER * (size_t)sizing->workers;
     size_t least = remote ? FIRST_FAR_WINDOW : FIRST_WINDOW;
+    least += l->config.decoder.state != NULL ? DEVICE_WINDOW : 0;
     stk_read_ahead_config reading = {.store = l->config.store,
                                      .lock = &l->lock,
                                      .work = &l->work,
@@ -277,7 +282,7 @@ static bool must_halt(const stk_loader *l, progress *seen) {
 /* Under the lock: waits for a change; false when must_halt() says so. */
 static bool wait_for_change(stk_loader *l, progress *seen) {
     if (l->config.halt.asked == NULL && l->config.stop == NULL &&
-        !stk_store_tells(l->config.store)) {
+        l->config.decoder.state == NULL && !stk_store_tells(l->config.store)) {
         pthread_cond_wait(&l->ready, &l->lock);
         return true;
     }
@@ -286,6 +291,7 @@ static bool wait_for_change(stk_loader *l, progress *seen) {
     }
     pthread_mutex_unlock(&l->lock); /* observers may write files */
     stk_store_tell_outage(l->config.store);
+    stk_loader_check_device(l);
     pthread_mutex_lock(&l->lock);
     return !must_halt(l, seen);
 }
@@ -364,7 +370,11 @@ static void drain(stk_loader *l) {
         stk_workers_drop(l, stk_workers_task(item));
     }
     while (l->ahead.under_way > 0 && l->failure.status == STK_OK) {
-        pthread_cond_wait(&l->ready, &l->lock);
+        if (!stk_cond_wait_until(&l->ready, &l->lock, stk_clock_ns() + HALT_NS)) {
+            pthread_mutex_unlock(&l->lock);
+            stk_loader_check_device(l);
+            pthread_mutex_lock(&l->lock);
+        }
     }
     atomic_store(&l->cancelled, false);
     l->paused = false;
@@ -488,7 +498,9 @@ stk_loader_counters stk_loader_counters_of(const stk_loader *l) {
                                  .batches_ready = atomic_load(&l->batches_ready),
                                  .workers = atomic_load(&l->wanted),
                                  .readers = stk_store_threads(l->config.store),
-                                 .slots = atomic_load(&l->slot_count)};
+                                 .slots = atomic_load(&l->slot_count),
+                                 .device_images = atomic_load(&l->device_images),
+                                 .device_failed = atomic_load(&l->device_failed)};
 }
 
 void stk_loader_take_bad(stk_loader *l,

@@ -47,6 +47,8 @@ typedef struct loader_task {
     uint64_t batch;           /* counted over all epochs */
     size_t row;               /* of the batch */
     size_t entry;             /* the sample that belongs there */
+    bool is_for_cpu;          /* the device did not decode it */
+    stk_loader *loader;       /* for offload.c's `done` */
     struct loader_task *next; /* among the free tasks; lock */
 } loader_task;
 
@@ -136,7 +138,8 @@ struct stk_loader {
     atomic_int wanted;     /* workers with an index below this work, the others are parked */
     atomic_int slot_count; /* slots that may be filled; those after them are only emptied */
     atomic_ullong images, batches, bads, read_bytes, read_ns, decode_ns, augment_ns, source_px;
-    atomic_ullong good_ns;    /* CPU time of the pictures in `images` */
+    atomic_ullong device_images, device_failed;
+    atomic_ullong good_ns;    /* CPU time of the pictures in `images` that the CPU decoded */
     atomic_ullong slow_total; /* pictures that were slow, in training or elsewhere */
     atomic_ullong read_wait_ns, slot_wait_ns, wait_ns, hand_over_ns;
     atomic_ullong full_wait_ns; /* waits of workers that began when no slot was free: with more
@@ -176,7 +179,36 @@ loader_task *stk_workers_task(stk_read_ahead_item *item);
 /* For the read-ahead's `arrived`: a read has ended; lock. */
 void stk_workers_read_arrived(void *loader, stk_read_ahead_item *item);
 
+/* Ends a task whose row is filled, or that failed; lock. */
+void stk_workers_finish(stk_loader *l, loader_task *t, batch_slot *s, stk_status status,
+                        const stk_error *err);
+
+/* Everything of a row but its picture: label or targets, features, numbers of the sample. */
+void stk_workers_fill_beside(const stk_loader *l, batch_slot *s, size_t row, size_t entry);
+
+/* Fails if the sample is not the picture that the run was begun with. */
+STK_CHECKED stk_status stk_workers_check_fingerprint(const stk_loader *l, const stk_sample *sample,
+                                                     const stk_bytes *bytes, stk_error *err);
+
+/* offload.c */
+
+/*
+ * Offers a task to the device. *taken: the device has it and ends it; otherwise the worker decodes
+ * the picture. Errors are what ends the loader.
+ */
+STK_CHECKED stk_status stk_worker_offload(decode_worker *w, loader_task *t, batch_slot *s,
+                                          bool *taken, stk_error *err);
+
+/* Whether workers leave pictures to the device, although it has no room now; lock. */
+bool stk_loader_waits_for_device(const stk_loader *l);
+
+/* Gives the device up if it hangs; without the lock. Whoever waits for pictures calls it. */
+void stk_loader_check_device(const stk_loader *l);
+
 /* decoding.c */
+
+/* The random numbers of a task's picture. */
+stk_rng stk_worker_rng(const stk_loader *l, const loader_task *t);
 
 /*
  * Decodes the bytes of a sample into `out`, unless reading them failed (`why`). A picture that

@@ -27,7 +27,10 @@ int64_t stk_loader_picture_limit_ns(const stk_loader *l) {
     if (limit <= 0) {
         return 0;
     }
-    uint64_t images = atomic_load(&l->images);
+    /* Those that the CPU decoded; the two counters are not read at the same moment. */
+    uint64_t on_device = atomic_load(&l->device_images);
+    uint64_t all = atomic_load(&l->images);
+    uint64_t images = all > on_device ? all - on_device : 0;
     uint64_t slow = atomic_load(&l->slow_total);
     if (images > 0) {
         int64_t usual = USUAL_TIMES * (int64_t)(atomic_load(&l->good_ns) / images);

@@ -18,6 +18,9 @@ void stk_workers_drop(stk_loader *l, loader_task *t) {
     }
 }
 
+/* How long a worker sleeps when the device has no room. A group of pictures takes it longer. */
+#define DEVICE_WAIT_NS 1000000
+
 /* ---- issue ---- */
 
 /* Memory of a slot that is used for the first time. */
@@ -108,6 +111,7 @@ void stk_workers_issue(void *user) {
         l->free_tasks = t->next;
         t->batch = l->issue_batch;
         t->row = l->issue_row++;
+        t->is_for_cpu = false;
         t->entry =
             stk_sampler_at(l->sampler, s->batch.epoch, s->batch.index * l->config.batch + t->row);
         if (l->issue_row == s->batch.count) {
@@ -165,8 +169,8 @@ static uint64_t fingerprint(const stk_bytes *bytes) {
 }
 
 /* Pictures that a cache keeps decoded have no bytes of their own to look at. */
-static stk_status check_fingerprint(const stk_loader *l, const stk_sample *sample,
-                                    const stk_bytes *bytes, stk_error *err) {
+stk_status stk_workers_check_fingerprint(const stk_loader *l, const stk_sample *sample,
+                                         const stk_bytes *bytes, stk_error *err) {
     const stk_fingerprints *prints = &l->config.fingerprints;
     size_t index = (size_t)(sample - l->config.samples);
     if (prints->now == NULL || stk_image_is_raw(bytes->data, bytes->size)) {
@@ -205,11 +209,13 @@ static stk_status read_substitute(decode_worker *w, const char *path, stk_error 
     return status;
 }
 
-/* What a row has beside its picture: a label, or targets; features. */
-static void fill_beside(const stk_loader *l, batch_slot *s, size_t row, const stk_sample *sample) {
+void stk_workers_fill_beside(const stk_loader *l, batch_slot *s, size_t row, size_t entry) {
+    const stk_sample *sample = stk_loader_sample(l, entry);
     const stk_targets *targets = l->config.targets;
     const stk_features *features = l->config.features;
     size_t record = (size_t)sample->record; /* -1 is beyond all records */
+    s->samples[row] = (size_t)(sample - l->config.samples);
+    s->entries[row] = entry;
     s->labels[row] = sample->label;
     if (targets != NULL) {
         float *out = s->targets + row * (size_t)targets->outputs;
@@ -242,16 +248,14 @@ static stk_status fill(decode_worker *w, loader_task *t, batch_slot *s, stk_erro
         size_t next = (position + i) % l->epoch_samples;
         size_t entry = i == 0 ? t->entry : stk_sampler_at(l->sampler, s->batch.epoch, next);
         const stk_sample *sample = stk_loader_sample(l, entry);
-        fill_beside(l, s, t->row, sample);
-        s->samples[t->row] = (size_t)(sample - l->config.samples);
-        s->entries[t->row] = entry;
+        stk_workers_fill_beside(l, s, t->row, entry);
         if (sample->path == NULL) {
             continue;
         }
         stk_status status = i > 0 ? read_substitute(w, sample->path, err) : STK_OK;
         read = i > 0 ? &w->extra.read : read;
         if (status == STK_OK && read->error.status == STK_OK) {
-            status = check_fingerprint(l, sample, &read->bytes, err);
+            status = stk_workers_check_fingerprint(l, sample, &read->bytes, err);
         }
         if (status == STK_OK) {
             stk_error why = read->error;
@@ -304,7 +308,7 @@ static void wait_for_task(stk_loader *l) {
     atomic_fetch_add(&l->full_wait_ns, is_full ? (uint64_t)waited : 0);
 }
 
-static void finish_task(stk_loader *l, loader_task *t, batch_slot *s, stk_status status,
+void stk_workers_finish(stk_loader *l, loader_task *t, batch_slot *s, stk_status status,
                         const stk_error *err) {
     /* A batch without one of its samples stays incomplete, and nobody gets it. */
     if (status == STK_OK && --s->missing == 0 && !l->paused) {
@@ -333,6 +337,10 @@ static void *work(void *argument) {
             pthread_cond_wait(&l->parked, &l->lock);
             continue;
         }
+        if (stk_loader_waits_for_device(l)) {
+            (void)stk_cond_wait_until(&l->work, &l->lock, stk_clock_ns() + DEVICE_WAIT_NS);
+            continue;
+        }
         loader_task *t = take_ready(l);
         if (t == NULL) {
             wait_for_task(l);
@@ -340,11 +348,17 @@ static void *work(void *argument) {
         }
         batch_slot *s = l->ring[t->batch % (uint64_t)l->config.sizing.room_slots];
         stk_error err = {0};
+        bool taken = false;
         pthread_mutex_unlock(&l->lock);
-        stk_status status = fill(w, t, s, &err);
+        stk_status status = stk_worker_offload(w, t, s, &taken, &err);
+        if (status == STK_OK && !taken) {
+            status = fill(w, t, s, &err);
+        }
         pthread_mutex_lock(&l->lock);
         stk_read_ahead_trim(&l->ahead, &w->extra.read.bytes);
-        finish_task(l, t, s, status, &err);
+        if (!taken) {
+            stk_workers_finish(l, t, s, status, &err);
+        }
     }
     l->running--;
     pthread_cond_broadcast(&l->ready);

@@ -1,5 +1,5 @@
 /*
- * draw.h - only for this room: the random choices for one picture, as a list of changes.
+ * draw.h - for this room and decoders on a device: the random choices for one picture, as a list of changes.
  *
  * Drawing uses a generator and floating point. The list holds integers only, so applying it gives
  * the same pixels on every machine.

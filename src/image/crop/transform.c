@@ -143,6 +143,38 @@ static bool is_hopeless(const stk_image_scratch *scratch) {
            scratch->source_px > (uint64_t)scratch->limit.cpu_ns;
 }
 
+/*
+ * Draws the part of a picture, decoded at 1/divisor of its size, that becomes the square, and begins
+ * to scale it. A divisor of 0 stands for the one that saves most: it is returned in *divisor.
+ */
+static stk_status begin_square(stk_image_scratch *scratch, const stk_image_info *info, int *divisor,
+                               stk_error *err) {
+    stk_turn turn = stk_image_turn(info->orientation);
+    bool flip;
+    stk_crop crop =
+        stk_transform_draw(scratch->transform, turn.swapped ? info->height : info->width,
+                           turn.swapped ? info->width : info->height, &scratch->rng, &flip);
+    crop = in_stored(crop, turn, info->width, info->height);
+    const bool native = scratch->transform->native;
+    if (*divisor == 0) {
+        *divisor = info->divides && !native ? choose_divisor(crop, scratch->transform->size) : 1;
+    }
+    stk_resample_task task = {
+        .width = (info->width + *divisor - 1) / *divisor,
+        .height = (info->height + *divisor - 1) / *divisor,
+        .channels = stk_transform_channels(scratch->transform),
+        .crop = {crop.x / *divisor, crop.y / *divisor, crop.width / *divisor,
+                 crop.height / *divisor},
+        .size = native ? (int)crop.width : scratch->transform->size,
+        .size_down = native ? (int)crop.height : scratch->transform->size,
+        .mirror_x = turn.mirror_x != (flip && !turn.swapped),
+        .mirror_y = turn.mirror_y != (flip && turn.swapped),
+        .filter =
+            scratch->transform->train || native ? STK_BILINEAR : scratch->transform->interpolation};
+    scratch->swapped = turn.swapped;
+    return stk_resampler_begin(&scratch->resampler, &task, scratch->out, err);
+}
+
 static stk_status begin_part(void *user, const stk_image_info *info, stk_image_part *part,
                              stk_error *err) {
     stk_image_scratch *scratch = user;
@@ -151,31 +183,9 @@ static stk_status begin_part(void *user, const stk_image_info *info, stk_image_p
         return STK_FAIL(err, STK_ERR_STOPPED, "there was no time to decode %d x %d pixels",
                         info->width, info->height);
     }
+    int divisor = 0;
     stk_status status = stk_image_scratch_enter(scratch, info->whole_bytes, err);
-    if (status != STK_OK) {
-        return status;
-    }
-    stk_turn turn = stk_image_turn(info->orientation);
-    bool flip;
-    stk_crop crop =
-        stk_transform_draw(scratch->transform, turn.swapped ? info->height : info->width,
-                           turn.swapped ? info->width : info->height, &scratch->rng, &flip);
-    crop = in_stored(crop, turn, info->width, info->height);
-    const bool native = scratch->transform->native;
-    int divisor = info->divides && !native ? choose_divisor(crop, scratch->transform->size) : 1;
-    stk_resample_task task = {
-        .width = (info->width + divisor - 1) / divisor,
-        .height = (info->height + divisor - 1) / divisor,
-        .channels = stk_transform_channels(scratch->transform),
-        .crop = {crop.x / divisor, crop.y / divisor, crop.width / divisor, crop.height / divisor},
-        .size = native ? (int)crop.width : scratch->transform->size,
-        .size_down = native ? (int)crop.height : scratch->transform->size,
-        .mirror_x = turn.mirror_x != (flip && !turn.swapped),
-        .mirror_y = turn.mirror_y != (flip && turn.swapped),
-        .filter =
-            scratch->transform->train || native ? STK_BILINEAR : scratch->transform->interpolation};
-    scratch->swapped = turn.swapped;
-    status = stk_resampler_begin(&scratch->resampler, &task, scratch->out, err);
+    STK_THEN(status, begin_square(scratch, info, &divisor, err));
     const stk_resample_axis *across = &scratch->resampler.across;
     const stk_resample_axis *down = &scratch->resampler.down;
     *part = (stk_image_part){.divisor = divisor,
@@ -299,4 +309,66 @@ stk_status stk_transform_apply(stk_image_scratch *scratch, const stk_transform *
         }
     }
     return status;
+}
+
+/* Takes the header alone; STK_ERR_STOPPED ends the decoding without a failure. */
+typedef struct plan_request {
+    stk_image_scratch *scratch;
+    stk_picture_plan *plan;
+    bool able;
+} plan_request;
+
+static stk_status begin_plan(void *user, const stk_image_info *info, stk_image_part *part,
+                             stk_error *err) {
+    plan_request *request = user;
+    stk_image_scratch *scratch = request->scratch;
+    int divisor = 1; /* a device decodes in full size */
+    (void)part;
+    if (info->planes == STK_PLANES_OTHER) {
+        return STK_ERR_STOPPED;
+    }
+    scratch->source_px = (uint64_t)info->width * (uint64_t)info->height;
+    stk_status status = begin_square(scratch, info, &divisor, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    request->able = true;
+    *request->plan = (stk_picture_plan){.width = info->width,
+                                        .height = info->height,
+                                        .planes = info->planes,
+                                        .size = scratch->transform->size,
+                                        .across = &scratch->resampler.across,
+                                        .down = &scratch->resampler.down,
+                                        .mirror_y = scratch->resampler.mirror_y,
+                                        .swapped = scratch->swapped};
+    return STK_ERR_STOPPED;
+}
+
+stk_status stk_transform_plan(stk_image_scratch *scratch, const stk_transform *transform,
+                              const uint8_t *bytes, size_t size, stk_rng rng,
+                              stk_picture_plan *plan, bool *able, stk_error *err) {
+    plan_request request = {.scratch = scratch, .plan = plan};
+    stk_image_receiver receiver = {.user = &request,
+                                   .max_cpu_ns = STK_IMAGE_MAX_CPU_NS,
+                                   .limit = scratch->limit,
+                                   .asks_planes = true,
+                                   .begin = begin_plan};
+    *able = false;
+    if (transform->native || stk_transform_channels(transform) != 3 ||
+        !stk_image_jpeg.recognises(bytes, size)) {
+        return STK_OK;
+    }
+    scratch->transform = transform;
+    scratch->rng = rng;
+    scratch->out = NULL; /* nothing is scaled here */
+    stk_error why = {0};
+    stk_status status = stk_image_receive(bytes, size, &receiver, &why);
+    if (status == STK_ERR_MEMORY) {
+        return STK_FAIL(err, status, "%s", why.message);
+    }
+    *able = request.able;
+    if (*able && transform->train && stk_augment_is_needed(&transform->augment)) {
+        stk_augment_choose(&transform->augment, transform->size, &scratch->rng, &plan->changes);
+    }
+    return STK_OK;
 }

@@ -9,6 +9,7 @@
 #ifndef STK_IMAGE_DECODE_DECODERS_H
 #define STK_IMAGE_DECODE_DECODERS_H
 
+#include "image/device_decoder.h"
 #include "image/image.h"
 #include "image/resample/resample.h"
 
@@ -20,6 +21,7 @@ typedef struct stk_image_info {
     bool divides;         /* can be decoded at 1/2, 1/4 and 1/8 of its size */
     uint64_t whole_bytes; /* bytes, if the format can only decode whole pictures; 0: it decodes by
                              rows */
+    stk_jpeg_planes planes; /* what a device finds; set only if the receiver asks for planes */
 } stk_image_info;
 
 /* The wanted part, in pixels of the stored picture after division. */
@@ -42,6 +44,7 @@ typedef struct stk_image_receiver {
     const stk_window *window; /* for values of more than 8 bits; NULL or without channels: the
                                  picture's own */
     stk_window_meter *meter;  /* takes such values, and decoding ends; NULL: not wanted */
+    bool asks_planes;         /* wants to know whether a device can decode the picture */
     /* Takes the header and says which part is wanted. */
     stk_status (*begin)(void *user, const stk_image_info *info, stk_image_part *part,
                         stk_error *err);

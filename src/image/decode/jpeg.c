@@ -50,7 +50,7 @@ typedef struct jpeg_reader {
     struct jpeg_error_mgr errors;
     struct jpeg_progress_mgr progress;
     struct jpeg_source_mgr source;
-    const uint8_t *end; /* end of the file's bytes */
+    const uint8_t *begin, *end; /* of the file's bytes */
     bool past_end;      /* libjpeg has read all bytes and wants more */
     stk_image_tags tags;
     jmp_buf escape;
@@ -205,6 +205,7 @@ static boolean pass_app1(j_decompress_ptr cinfo) {
 
 static void open_source(jpeg_reader *reader, const uint8_t *bytes, size_t size) {
     size_t piece = size < PIECE_BYTES ? size : PIECE_BYTES;
+    reader->begin = bytes;
     reader->end = bytes + size;
     reader->source = (struct jpeg_source_mgr){.next_input_byte = bytes,
                                               .bytes_in_buffer = piece,
@@ -231,6 +232,67 @@ static void convert_cmyk(const uint8_t *cmyk, int width, bool inverted, uint8_t 
     }
 }
 
+/* Whether the frame is baseline: the kind of the first frame marker says so. */
+static bool is_baseline(const uint8_t *at, const uint8_t *end) {
+    enum { FRAME_FIRST = 0xC0, FRAME_LAST = 0xCF, TABLES = 0xC4, EXTENSION = 0xC8, CODES = 0xCC };
+    at += 2; /* the start marker */
+    while (end - at >= 4 && at[0] == 0xFF) {
+        uint8_t kind = at[1];
+        if (kind == 0xFF) { /* padding */
+            at++;
+            continue;
+        }
+        if (kind >= FRAME_FIRST && kind <= FRAME_LAST && kind != TABLES && kind != EXTENSION &&
+            kind != CODES) {
+            return kind == FRAME_FIRST;
+        }
+        ptrdiff_t length = 2 + (at[2] << 8 | at[3]);
+        at += length < end - at ? length : end - at;
+    }
+    return false;
+}
+
+/* Whether the scan that begins at `at` is followed by the end marker: nothing is missing, and no
+ * further scan comes. Within a scan 0xFF stands only before 0 or a restart marker. */
+static bool ends_after_scan(const uint8_t *at, const uint8_t *end) {
+    while (at < end && (at = memchr(at, 0xFF, (size_t)(end - at))) != NULL && end - at >= 2) {
+        if (at[1] != 0 && at[1] != 0xFF && (at[1] < JPEG_RST0 || at[1] > JPEG_RST0 + 7)) {
+            return at[1] == JPEG_EOI;
+        }
+        at += at[1] == 0xFF ? 1 : 2;
+    }
+    return false;
+}
+
+/* What a device finds in the picture, whose header was read up to its first scan. */
+static stk_jpeg_planes planes_of(const jpeg_reader *reader) {
+    const struct jpeg_decompress_struct *cinfo = &reader->cinfo;
+    const jpeg_component_info *comps = cinfo->comp_info;
+    if (cinfo->progressive_mode || cinfo->arith_code || cinfo->data_precision != 8 ||
+        cinfo->comps_in_scan != cinfo->num_components ||
+        !is_baseline(reader->begin, reader->end) ||
+        !ends_after_scan(reader->source.next_input_byte, reader->end)) {
+        return STK_PLANES_OTHER;
+    }
+    if (cinfo->jpeg_color_space == JCS_GRAYSCALE) {
+        return STK_PLANES_GREY;
+    }
+    if (cinfo->jpeg_color_space != JCS_YCbCr || comps[1].h_samp_factor != 1 ||
+        comps[1].v_samp_factor != 1 || comps[2].h_samp_factor != 1 || comps[2].v_samp_factor != 1) {
+        return STK_PLANES_OTHER;
+    }
+    switch (comps[0].h_samp_factor * 10 + comps[0].v_samp_factor) {
+    case 11:
+        return STK_PLANES_444;
+    case 21:
+        return STK_PLANES_422;
+    case 22:
+        return STK_PLANES_420;
+    default:
+        return STK_PLANES_OTHER;
+    }
+}
+
 /* Checks the size that the header gives, and asks the receiver for the wanted part. */
 static void ask_receiver(jpeg_reader *reader) {
     struct jpeg_decompress_struct *cinfo = &reader->cinfo;
@@ -245,6 +307,8 @@ static void ask_receiver(jpeg_reader *reader) {
                                .height = (int)cinfo->image_height,
                                .orientation = stk_image_orientation(&reader->tags),
                                .divides = true,
+                               .planes = reader->receiver->asks_planes ? planes_of(reader)
+                                                                       : STK_PLANES_OTHER,
                                .whole_bytes =
                                    jpeg_has_multiple_scans(cinfo) ? blocks * sizeof(JBLOCK) : 0};
         status = reader->receiver->begin(reader->receiver->user, &info, &reader->part, reader->err);

@@ -1,0 +1,102 @@
+/*
+ * offload.c - rows that a device decodes.
+ *
+ * A worker plans a picture and offers it with its bytes; the device's thread ends the task. The
+ * bytes stay with the task, so that a picture that the device could not decode becomes ready once
+ * more, for the CPU. Where the device has no room, a worker decodes the picture itself if the
+ * consumer is out of batches; otherwise there is time to wait for the device, which takes less of
+ * the machine.
+ */
+#include "loader/pipeline.h"
+
+#include "base/clock.h"
+#include "base/threads/thread.h"
+
+/* How long a worker waits before it offers a picture again that only the device may decode. */
+#define RETRY_NS 200000
+
+/* The device's thread: a square is complete, or was not made. */
+static void end_picture(void *user, bool good) {
+    loader_task *t = user;
+    stk_loader *l = t->loader;
+    pthread_mutex_lock(&l->lock);
+    if (good) {
+        batch_slot *s = l->ring[t->batch % (uint64_t)l->config.sizing.room_slots];
+        atomic_fetch_add(&l->images, 1);
+        atomic_fetch_add(&l->device_images, 1);
+        stk_workers_finish(l, t, s, STK_OK, NULL);
+    } else {
+        atomic_fetch_add(&l->device_failed, 1);
+        t->is_for_cpu = true;
+        if (l->paused || l->quit) {
+            stk_workers_drop(l, t);
+        } else {
+            stk_read_ahead_make_ready(&l->ahead, &t->item);
+        }
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* Whether the task's own sample may be offered: it was read, and its bytes are those of a file. */
+static bool may_offer(const stk_loader *l, const loader_task *t) {
+    const stk_device_decoder *decoder = &l->config.decoder;
+    return decoder->state != NULL && !t->is_for_cpu && t->item.read.path != NULL &&
+           t->item.read.error.status == STK_OK && !stk_store_caches_decoded(l->config.store) &&
+           decoder->mood(decoder->state) != STK_OFFER_REFUSED;
+}
+
+stk_status stk_worker_offload(decode_worker *w, loader_task *t, batch_slot *s, bool *taken,
+                              stk_error *err) {
+    stk_loader *l = w->loader;
+    const stk_device_decoder *decoder = &l->config.decoder;
+    const stk_bytes *bytes = &t->item.read.bytes;
+    stk_picture_plan plan;
+    bool able = false;
+    *taken = false;
+    if (!may_offer(l, t)) {
+        return STK_OK;
+    }
+    stk_status status = stk_transform_plan(w->scratch, &l->config.transform, bytes->data,
+                                           bytes->size, stk_worker_rng(l, t), &plan, &able, err);
+    if (status != STK_OK || !able) {
+        return status;
+    }
+    status = stk_workers_check_fingerprint(l, stk_loader_sample(l, t->entry), bytes, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    stk_workers_fill_beside(l, s, t->row, t->entry);
+    s->bad[t->row] = false;
+    stk_device_picture picture = {.bytes = bytes->data,
+                                  .size = bytes->size,
+                                  .plan = &plan,
+                                  .out = s->images + t->row * l->image_bytes,
+                                  .done = end_picture,
+                                  .user = t,
+                                  .owner = l};
+    uint64_t px = stk_image_scratch_source_px(w->scratch);
+    stk_offer answer = decoder->offer(decoder->state, &picture);
+    while (answer == STK_OFFER_FULL && l->config.device_first && !atomic_load(&l->cancelled)) {
+        pthread_mutex_lock(&l->lock);
+        (void)stk_cond_wait_until(&l->work, &l->lock, stk_clock_ns() + RETRY_NS);
+        pthread_mutex_unlock(&l->lock);
+        answer = decoder->offer(decoder->state, &picture);
+    }
+    *taken = answer == STK_OFFER_TAKEN;
+    atomic_fetch_add(&l->source_px, *taken ? px : 0);
+    return STK_OK;
+}
+
+bool stk_loader_waits_for_device(const stk_loader *l) {
+    const stk_device_decoder *decoder = &l->config.decoder;
+    return decoder->state != NULL && !l->paused &&
+           (l->config.device_first || atomic_load(&l->batches_ready) > 0) &&
+           decoder->mood(decoder->state) == STK_OFFER_FULL;
+}
+
+void stk_loader_check_device(const stk_loader *l) {
+    const stk_device_decoder *decoder = &l->config.decoder;
+    if (decoder->state != NULL) {
+        decoder->check(decoder->state);
+    }
+}
