@@ -14,7 +14,8 @@
 
 #include "image/augment/draw.h"
 #include "image/image.h"
-#include "image/resample/resample.h"
+
+typedef struct stk_resample_axis stk_resample_axis; /* image/resample/resample.h */
 
 /* How the planes of a JPEG lie that a device can decode: baseline, one scan, 8 bits, YCbCr or grey,
  * complete up to its end marker. */

@@ -93,6 +93,7 @@ typedef struct cuda_picture {
     int width, height;            /* px, of brightness */
     int colour_width, colour_height;
     int left, top, columns, rows; /* the part that the square needs, px */
+    int size;                     /* px, side of the square */
     unsigned long long rgb;       /* (rows, columns, 3): that part in RGB */
     unsigned long long first_x;   /* int (size): first column of each output column, from `left` */
     unsigned long long first_y;   /* int (size): the same of rows, from `top` */

@@ -1,0 +1,438 @@
+/*
+ * decoder.c - the thread that decodes groups of pictures, and what loaders ask of it.
+ *
+ * Of three groups one gathers pictures, one is with nvJPEG and one with the kernels. The thread
+ * takes whatever has gathered as soon as it is free, so groups are as large as the load makes them;
+ * only a very small one waits some tenths of a millisecond for more.
+ */
+#include "backend/cuda/decode/decoder.h"
+
+#include <stdatomic.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/threads/pool.h"
+#include "base/threads/thread.h"
+
+#define LANES 3
+
+/* Device memory of all groups: a share of the GPU's, within limits. */
+#define MEMORY_SHARE 160
+#define LEAST_PIXELS ((size_t)16 << 20)
+#define MOST_PIXELS ((size_t)96 << 20)
+
+/* A group with fewer pictures waits so long for more. */
+#define FEW_PICTURES 16
+#define GATHER_NS 300000
+
+/* A group of 64 takes milliseconds. After this time the device counts as lost. */
+#define HANG_NS ((int64_t)5 * 1000 * 1000 * 1000)
+
+/* How long withdrawing and closing wait for the thread. */
+#define WITHDRAW_NS ((int64_t)1000 * 1000 * 1000)
+
+typedef enum lane_state {
+    LANE_FREE,
+    LANE_FILLING, /* takes pictures */
+    LANE_RUNNING, /* with the thread */
+    LANE_ENDING,  /* the thread calls `done` of its pictures */
+    LANE_LOST     /* its pictures were given back; nobody uses it again */
+} lane_state;
+
+typedef struct lane {
+    cuda_group group;
+    lane_state state;    /* lock */
+    int copying;         /* pictures that are reserved and not filled in yet; lock */
+    int64_t since_ns; /* running: since when; lock */
+} lane;
+
+struct cuda_decoder {
+    cuda_decoder_config config;
+    cuda_jpeg jpeg;
+    cuda_decode_tools tools;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t work; /* for the thread: a picture has come, or the end */
+    pthread_cond_t idle; /* a picture is filled in, a lane is free, or the thread has ended */
+    lane lanes[LANES];
+    lane *filling;    /* NULL: all lanes are busy; lock */
+    bool quit;        /* lock */
+    bool lost;        /* lock */
+    int giving_back;  /* threads that call `done` for lost pictures; lock */
+    bool has_ended;   /* the thread; lock */
+    atomic_int mood;  /* stk_offer: what an offer would probably be answered */
+    int engines;      /* hardware engines; 0: the processors decode */
+    atomic_ullong images, failed, bytes, busy_ns;
+};
+
+/* ---- giving up ---- */
+
+/* Under the lock: takes the pictures of all lanes that the thread does not end itself. */
+static int take_back(cuda_decoder *d, stk_device_picture *pictures) {
+    int count = 0;
+    for (int i = 0; i < LANES; i++) {
+        lane *l = &d->lanes[i];
+        if (l->state != LANE_FILLING && l->state != LANE_RUNNING) {
+            continue;
+        }
+        while (l->copying > 0) { /* a worker copies: that is soon done */
+            pthread_cond_wait(&d->idle, &d->lock);
+        }
+        for (int k = 0; k < l->group.count; k++) {
+            pictures[count++] = l->group.pictures[k];
+        }
+        l->state = LANE_LOST;
+    }
+    return count;
+}
+
+/* The device decodes nothing any more: all pictures go back to the CPU. Without the lock. */
+static void lose(cuda_decoder *d) {
+    stk_device_picture pictures[LANES * CUDA_GROUP_PICTURES];
+    pthread_mutex_lock(&d->lock);
+    bool was_lost = d->lost;
+    d->lost = true;
+    atomic_store(&d->mood, STK_OFFER_REFUSED);
+    int count = was_lost ? 0 : take_back(d, pictures);
+    d->giving_back++;
+    d->filling = NULL;
+    pthread_mutex_unlock(&d->lock);
+    for (int i = 0; i < count; i++) {
+        pictures[i].done(pictures[i].user, false);
+    }
+    atomic_fetch_add(&d->failed, (uint64_t)count);
+    pthread_mutex_lock(&d->lock);
+    d->giving_back--;
+    pthread_cond_broadcast(&d->idle);
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* ---- the thread ---- */
+
+/* Under the lock: lets a free lane gather pictures, if none does. */
+static void open_lane(cuda_decoder *d) {
+    for (int i = 0; i < LANES && d->filling == NULL && !d->lost; i++) {
+        if (d->lanes[i].state == LANE_FREE) {
+            stk_cuda_group_clear(&d->lanes[i].group);
+            d->lanes[i].state = LANE_FILLING;
+            d->filling = &d->lanes[i];
+            atomic_store(&d->mood, STK_OFFER_TAKEN);
+        }
+    }
+}
+
+/*
+ * Takes the lane that gathers pictures. With `at_once` it does not wait for pictures. NULL: there
+ * are none.
+ */
+static lane *take_lane(cuda_decoder *d, bool at_once) {
+    lane *taken = NULL;
+    pthread_mutex_lock(&d->lock);
+    while (!at_once && !d->quit && !d->lost && d->filling->group.count == 0) {
+        pthread_cond_wait(&d->work, &d->lock);
+    }
+    if (!d->quit && !d->lost && d->filling != NULL && d->filling->group.count > 0) {
+        if (d->filling->group.count < FEW_PICTURES && !at_once) {
+            (void)stk_cond_wait_until(&d->work, &d->lock, stk_clock_ns() + GATHER_NS);
+        }
+        taken = d->lost ? NULL : d->filling;
+    }
+    if (taken != NULL) {
+        d->filling = NULL;
+        atomic_store(&d->mood, STK_OFFER_FULL);
+        open_lane(d);
+        while (taken->copying > 0) {
+            pthread_cond_wait(&d->idle, &d->lock);
+        }
+        taken->since_ns = stk_clock_ns();
+        taken->state = taken->state == LANE_LOST ? LANE_LOST : LANE_RUNNING;
+    }
+    pthread_mutex_unlock(&d->lock);
+    return taken;
+}
+
+static bool is_lost(cuda_decoder *d) {
+    pthread_mutex_lock(&d->lock);
+    bool lost = d->lost;
+    pthread_mutex_unlock(&d->lock);
+    return lost;
+}
+
+/* Decodes a lane's pictures; false: the device is lost, and nothing of it may be touched. */
+static bool run_lane(cuda_decoder *d, lane *l) {
+    stk_cuda_group_decode(&l->group);
+    if (is_lost(d)) {
+        return false;
+    }
+    if (stk_cuda_group_launch(&l->group) != CUDA_GOOD) {
+        lose(d);
+        return false;
+    }
+    return true;
+}
+
+/* Waits for a lane's squares and tells of them; false as in run_lane(). */
+static bool end_lane(cuda_decoder *d, lane *l) {
+    int result = stk_cuda_group_wait(&l->group);
+    if (result != CUDA_GOOD) {
+        lose(d);
+        return false;
+    }
+    pthread_mutex_lock(&d->lock);
+    bool lost = d->lost;
+    l->state = lost ? l->state : LANE_ENDING;
+    pthread_mutex_unlock(&d->lock);
+    if (lost) {
+        return false;
+    }
+    atomic_fetch_add(&d->busy_ns, (uint64_t)(stk_clock_ns() - l->since_ns));
+    for (int i = 0; i < l->group.count; i++) {
+        bool good = !l->group.failed[i];
+        atomic_fetch_add(good ? &d->images : &d->failed, 1);
+        l->group.pictures[i].done(l->group.pictures[i].user, good);
+    }
+    pthread_mutex_lock(&d->lock);
+    l->state = LANE_FREE;
+    open_lane(d);
+    pthread_cond_broadcast(&d->idle);
+    pthread_mutex_unlock(&d->lock);
+    return true;
+}
+
+static void *work(void *argument) {
+    cuda_decoder *d = argument;
+    lane *under_way = NULL;
+    bool goes_on = d->config.driver->context_use(d->config.context) == CUDA_GOOD;
+    if (!goes_on) {
+        lose(d);
+    }
+    while (goes_on) {
+        lane *next = take_lane(d, under_way != NULL);
+        bool idle = next == NULL && under_way == NULL; /* only at the end */
+        goes_on = !idle && (next == NULL || run_lane(d, next));
+        goes_on = goes_on && (under_way == NULL || end_lane(d, under_way));
+        under_way = next;
+    }
+    pthread_mutex_lock(&d->lock);
+    d->has_ended = true;
+    pthread_cond_broadcast(&d->idle);
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
+}
+
+/* ---- loaders ---- */
+
+static stk_offer offer(void *state, const stk_device_picture *picture) {
+    cuda_decoder *d = state;
+    cuda_group_place place;
+    pthread_mutex_lock(&d->lock);
+    lane *l = d->filling;
+    stk_offer answer = d->lost || d->quit ? STK_OFFER_REFUSED
+                       : l == NULL        ? STK_OFFER_FULL
+                                   : stk_cuda_group_reserve(&l->group, picture, &place);
+    if (answer == STK_OFFER_TAKEN) {
+        l->copying++;
+        if (l->group.count == CUDA_GROUP_PICTURES) {
+            atomic_store(&d->mood, STK_OFFER_FULL);
+        }
+    }
+    pthread_mutex_unlock(&d->lock);
+    if (answer != STK_OFFER_TAKEN) {
+        return answer;
+    }
+    stk_cuda_group_fill(&l->group, picture, &place);
+    atomic_fetch_add(&d->bytes, picture->size);
+    pthread_mutex_lock(&d->lock);
+    l->copying--;
+    if (l->copying == 0) {
+        pthread_cond_broadcast(&d->idle);
+    }
+    pthread_cond_signal(&d->work);
+    pthread_mutex_unlock(&d->lock);
+    return STK_OFFER_TAKEN;
+}
+
+static stk_offer mood(void *state) {
+    cuda_decoder *d = state;
+    return (stk_offer)atomic_load(&d->mood);
+}
+
+static void check(void *state) {
+    cuda_decoder *d = state;
+    int64_t now = stk_clock_ns();
+    bool hangs = false;
+    pthread_mutex_lock(&d->lock);
+    for (int i = 0; i < LANES; i++) {
+        hangs = hangs ||
+                (d->lanes[i].state == LANE_RUNNING && now - d->lanes[i].since_ns > HANG_NS);
+    }
+    pthread_mutex_unlock(&d->lock);
+    if (hangs) {
+        lose(d);
+    }
+}
+
+/* Under the lock: whether a picture of the owner is with the device or on its way back. */
+static bool has_picture(const cuda_decoder *d, const void *owner) {
+    bool found = d->giving_back > 0;
+    for (int i = 0; i < LANES && !found; i++) {
+        const lane *l = &d->lanes[i];
+        bool in_use = l->state != LANE_FREE && l->state != LANE_LOST;
+        found = in_use && l->copying > 0;
+        for (int k = 0; in_use && k < l->group.count && !found; k++) {
+            found = l->group.pictures[k].owner == owner;
+        }
+    }
+    return found;
+}
+
+static void withdraw(void *state, const void *owner) {
+    cuda_decoder *d = state;
+    int64_t end = stk_clock_ns() + WITHDRAW_NS;
+    bool waits = true;
+    pthread_mutex_lock(&d->lock);
+    while (waits && has_picture(d, owner)) {
+        waits = stk_cond_wait_until(&d->idle, &d->lock, end);
+    }
+    bool hangs = !waits && has_picture(d, owner);
+    pthread_mutex_unlock(&d->lock);
+    if (hangs) {
+        lose(d);
+        pthread_mutex_lock(&d->lock);
+        while (has_picture(d, owner)) { /* another thread gives them back */
+            pthread_cond_wait(&d->idle, &d->lock);
+        }
+        pthread_mutex_unlock(&d->lock);
+    }
+}
+
+static void counts(void *state, stk_device_decoder_counts *to) {
+    cuda_decoder *d = state;
+    *to = (stk_device_decoder_counts){.images = atomic_load(&d->images),
+                                      .failed = atomic_load(&d->failed),
+                                      .bytes = atomic_load(&d->bytes),
+                                      .busy_ns = atomic_load(&d->busy_ns),
+                                      .device_bytes = d->config.memory_bytes,
+                                      .engines = d->engines,
+                                      .lost = atomic_load(&d->mood) == STK_OFFER_REFUSED};
+}
+
+stk_device_decoder stk_cuda_decoder_for_loaders(cuda_decoder *d) {
+    return (stk_device_decoder){.state = d,
+                                .offer = offer,
+                                .mood = mood,
+                                .check = check,
+                                .withdraw = withdraw,
+                                .counts = counts};
+}
+
+/* ---- opening and closing ---- */
+
+static size_t lane_bytes(size_t total_bytes) {
+    size_t share = total_bytes / MEMORY_SHARE / LANES;
+    share = share > LEAST_PIXELS ? share : LEAST_PIXELS;
+    return stk_cuda_group_bytes(share < MOST_PIXELS ? share : MOST_PIXELS);
+}
+
+size_t stk_cuda_decoder_bytes(size_t total_bytes) {
+    return LANES * lane_bytes(total_bytes);
+}
+
+/* Opens nvJPEG for the engines, or where there are none for the processors. */
+static stk_status open_jpeg(cuda_decoder *d, stk_error *err) {
+    unsigned engines = 0;
+    unsigned cores = 0;
+    stk_status status = stk_cuda_jpeg_open(&d->jpeg, d->config.libraries, err);
+    if (status != STK_OK) {
+        return status;
+    }
+    cuda_jpeg *j = &d->jpeg;
+    int result = j->create(CUDA_JPEG_BY_ENGINES, NULL, NULL, 0, &d->tools.handle);
+    if (result == CUDA_JPEG_GOOD) {
+        bool told = j->engines != NULL &&
+                    j->engines(d->tools.handle, &engines, &cores) == CUDA_JPEG_GOOD && engines > 0;
+        d->engines = told ? (int)engines : 1;
+        return STK_OK;
+    }
+    d->tools.handle = NULL;
+    return stk_cuda_jpeg_check(
+        j->create(CUDA_JPEG_BY_PROCESSORS, NULL, NULL, 0, &d->tools.handle),
+        "opening nvJPEG", err);
+}
+
+static stk_status open_lanes(cuda_decoder *d, stk_error *err) {
+    size_t each = d->config.memory_bytes / LANES;
+    stk_status status = STK_OK;
+    for (int i = 0; i < LANES && status == STK_OK; i++) {
+        status = stk_cuda_group_open(&d->lanes[i].group, &d->tools, d->config.memory + i * each,
+                                     each, err);
+    }
+    if (status == STK_OK) {
+        open_lane(d);
+    }
+    return status;
+}
+
+static void free_all(cuda_decoder *d) {
+    for (int i = 0; i < LANES; i++) {
+        stk_cuda_group_close(&d->lanes[i].group);
+    }
+    if (d->tools.handle != NULL) {
+        (void)d->jpeg.destroy(d->tools.handle);
+    }
+    stk_cuda_jpeg_close(&d->jpeg);
+    pthread_cond_destroy(&d->work);
+    pthread_cond_destroy(&d->idle);
+    pthread_mutex_destroy(&d->lock);
+    stk_mem_free(d);
+}
+
+stk_status stk_cuda_decoder_open(cuda_decoder **decoder, const cuda_decoder_config *config,
+                                 stk_error *err) {
+    cuda_decoder *d = stk_mem_new(1, sizeof *d);
+    if (d == NULL) {
+        return STK_FAIL_MEMORY(err, "the decoder of the GPU");
+    }
+    d->config = *config;
+    d->tools.driver = config->driver;
+    d->tools.jpeg = &d->jpeg;
+    pthread_mutex_init(&d->lock, NULL);
+    stk_cond_init(&d->work);
+    stk_cond_init(&d->idle);
+    stk_status status = open_jpeg(d, err);
+    STK_THEN(status, stk_cuda_picture_kernels_make(&d->tools.kernels, config->kernels,
+                                                   config->driver, err));
+    STK_THEN(status, open_lanes(d, err));
+    if (status == STK_OK) {
+        const stk_thread_config thread = {.what = "decodes pictures on the GPU"};
+        status = stk_thread_start(&d->thread, &thread, work, d, err);
+    }
+    if (status != STK_OK) {
+        free_all(d);
+        return status;
+    }
+    *decoder = d;
+    return STK_OK;
+}
+
+bool stk_cuda_decoder_close(cuda_decoder *d) {
+    int64_t end = stk_clock_ns() + WITHDRAW_NS;
+    bool waits = true;
+    pthread_mutex_lock(&d->lock);
+    d->quit = true;
+    pthread_cond_signal(&d->work);
+    while (waits && !d->has_ended) {
+        waits = stk_cond_wait_until(&d->idle, &d->lock, end);
+    }
+    bool ended = d->has_ended;
+    pthread_mutex_unlock(&d->lock);
+    if (!ended) {
+        pthread_detach(d->thread);
+        stk_pool_leave();
+        return false;
+    }
+    pthread_join(d->thread, NULL);
+    free_all(d);
+    return true;
+}
