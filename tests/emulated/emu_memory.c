@@ -165,6 +165,16 @@ EMU_EXPORT int cuMemFree_v2(uint64_t pointer);
 EMU_EXPORT int cuMemHostAlloc(void **pointer, size_t bytes, unsigned flags);
 EMU_EXPORT int cuMemFreeHost(void *pointer);
 
+/* For the other emulated libraries: whether all of the bytes are memory that was given. */
+EMU_EXPORT bool emu_holds(uint64_t pointer, size_t bytes);
+
+bool emu_holds(uint64_t pointer, size_t bytes) {
+    (void)emu_enter();
+    bool holds = emu_memory_holds(pointer, bytes);
+    (void)emu_leave(EMU_GOOD);
+    return holds;
+}
+
 int cuMemGetInfo_v2(size_t *free_bytes, size_t *total) {
     int result = emu_enter_context();
     if (result == EMU_GOOD) {

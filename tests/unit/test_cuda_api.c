@@ -1,13 +1,20 @@
 /* test_cuda_api.c - our numbers of CUDA's interface are NVIDIA's. */
 #include "check.h"
 
-#include "backend/cuda/driver/api.h"
+#include "backend/cuda/driver/jpeg_api.h"
+
+#define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #ours)
+
+/*
+ * A function of theirs is cast to the type of ours: GCC complains where such a cast changes
+ * more than the names of integers and of pointers. Nothing is called, nor linked.
+ */
+#define CALL(table, ours, theirs) compared += sizeof((__typeof__(((table *)0)->ours))(theirs)) > 0
 
 #ifdef STK_HAVE_CUDA_H
 #include <cuda.h>
 #include <nvrtc.h>
 
-#define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #ours)
 SAME(CUDA_GOOD, CUDA_SUCCESS);
 SAME(CUDA_ERROR_OUT_OF_MEMORY_, CUDA_ERROR_OUT_OF_MEMORY);
 SAME(CUDA_ERROR_NO_DEVICE_, CUDA_ERROR_NO_DEVICE);
@@ -21,12 +28,6 @@ SAME(CUDA_EVENT_BLOCKING, CU_EVENT_BLOCKING_SYNC);
 SAME(CUDA_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
 SAME(CUDA_CAPTURE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 _Static_assert(sizeof(cuda_pointer) == sizeof(CUdeviceptr), "a device's addresses");
-
-/*
- * A function of theirs is cast to the type of ours: GCC complains where such a cast changes
- * more than the names of integers and of pointers. Nothing is called, nor linked.
- */
-#define CALL(table, ours, theirs) compared += sizeof((__typeof__(((table *)0)->ours))(theirs)) > 0
 
 static void names_and_numbers_are_nvidias(void) {
     int compared = 0;
@@ -120,7 +121,49 @@ static void names_and_numbers_are_nvidias(void) {
 }
 #endif
 
+#ifdef STK_HAVE_NVJPEG_H
+#include <nvjpeg.h>
+
+SAME(CUDA_JPEG_GOOD, NVJPEG_STATUS_SUCCESS);
+SAME(CUDA_JPEG_BAD, NVJPEG_STATUS_BAD_JPEG);
+SAME(CUDA_JPEG_UNSUPPORTED, NVJPEG_STATUS_JPEG_NOT_SUPPORTED);
+SAME(CUDA_JPEG_NO_MEMORY, NVJPEG_STATUS_ALLOCATOR_FAILURE);
+SAME(CUDA_JPEG_WRONG_ARCH, NVJPEG_STATUS_ARCH_MISMATCH);
+SAME(CUDA_JPEG_NO_SUCH_WAY, NVJPEG_STATUS_IMPLEMENTATION_NOT_SUPPORTED);
+SAME(CUDA_JPEG_BY_PROCESSORS, NVJPEG_BACKEND_GPU_HYBRID);
+SAME(CUDA_JPEG_BY_ENGINES, NVJPEG_BACKEND_HARDWARE);
+SAME(CUDA_JPEG_PLANES, NVJPEG_OUTPUT_YUV);
+SAME(CUDA_JPEG_CHANNELS, NVJPEG_MAX_COMPONENT);
+SAME(CUDA_JPEG_VERSION_MAJOR, MAJOR_VERSION);
+SAME(CUDA_JPEG_VERSION_MINOR, MINOR_VERSION);
+_Static_assert(sizeof(cuda_jpeg_image) == sizeof(nvjpegImage_t), "an image");
+_Static_assert(offsetof(cuda_jpeg_image, pitch) == offsetof(nvjpegImage_t, pitch), "its pitch");
+
+static void names_and_numbers_of_nvjpeg_are_nvidias(void) {
+    int compared = 0;
+    int listed = 0;
+#define X(name, symbol, parameters) listed++;
+    CUDA_JPEG_FUNCTIONS(X)
+    CUDA_JPEG_NEWER_FUNCTIONS(X)
+#undef X
+    CALL(cuda_jpeg, property, nvjpegGetProperty);
+    CALL(cuda_jpeg, create, nvjpegCreateEx);
+    CALL(cuda_jpeg, destroy, nvjpegDestroy);
+    CALL(cuda_jpeg, state_new, nvjpegJpegStateCreate);
+    CALL(cuda_jpeg, state_free, nvjpegJpegStateDestroy);
+    CALL(cuda_jpeg, begin, nvjpegDecodeBatchedInitialize);
+    CALL(cuda_jpeg, decode, nvjpegDecodeBatched);
+    CALL(cuda_jpeg, engines, nvjpegGetHardwareDecoderInfo);
+    CHECK_INT(compared, listed);
+}
+#else
+static void names_and_numbers_of_nvjpeg_are_nvidias(void) {
+    CHECK_SKIP("nvjpeg.h is not installed");
+}
+#endif
+
 static const check_test tests[] = {TEST(names_and_numbers_are_nvidias),
+                                   TEST(names_and_numbers_of_nvjpeg_are_nvidias),
                                    TEST(lost_devices_are_told_apart)};
 
 CHECK_MAIN(tests)

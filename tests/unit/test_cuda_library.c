@@ -3,7 +3,7 @@
 
 #include <sys/stat.h>
 
-#include "backend/cuda/driver/api.h"
+#include "backend/cuda/driver/jpeg_api.h"
 #include "backend/cuda/driver/search.h"
 #include "base/files/file.h"
 #include "base/mem.h"
@@ -169,6 +169,82 @@ static void a_driver_that_does_not_fit_is_told(void) {
     unsetenv("STOKER_CUDA_LIBS");
 }
 
+/* What opening nvJPEG comes to with STOKER_CUDA_LIBS; the caller closes. */
+static stk_status open_jpeg(const char *folder, const cuda_libraries *libraries, cuda_jpeg *jpeg,
+                            stk_error *err) {
+    setenv("STOKER_CUDA_LIBS", folder, 1);
+    memset(err, 0, sizeof *err);
+    stk_status status = stk_cuda_jpeg_open(jpeg, libraries, err);
+    unsetenv("STOKER_CUDA_LIBS");
+    return status;
+}
+
+static void nvjpeg_that_is_missing_is_told(void) {
+    const cuda_libraries thirteen = {.driver_version = 13000, .cuda_major = 13};
+    const cuda_libraries twelve = {.driver_version = 13000, .cuda_major = 12};
+    const cuda_libraries only_driver = {.driver_version = 13000};
+    const char *folder = check_folder();
+    cuda_jpeg jpeg;
+    stk_error err = {0};
+    CHECK_INT(open_jpeg(folder, &thirteen, &jpeg, &err), STK_ERR_DEVICE);
+    CHECK_STR(err.message,
+              "no libnvjpeg.so.13 was found in the folders of STOKER_CUDA_LIBS: install it (pip "
+              "install nvidia-nvjpeg), or set STOKER_CUDA_LIBS to the folder it is in");
+    CHECK(jpeg.library == NULL && jpeg.decode == NULL);
+    stk_cuda_jpeg_close(&jpeg);
+    CHECK_INT(open_jpeg(folder, &twelve, &jpeg, &err), STK_ERR_DEVICE);
+    CHECK_CONTAINS(err.message, "no libnvjpeg.so.12 was found");
+    CHECK_CONTAINS(err.message, "pip install nvidia-nvjpeg-cu12)");
+    stk_cuda_jpeg_close(&jpeg);
+    CHECK_INT(open_jpeg(folder, &only_driver, &jpeg, &err), STK_ERR_DEVICE);
+    CHECK_CONTAINS(err.message, "no libnvjpeg.so.13 was found");
+    stk_cuda_jpeg_close(&jpeg);
+
+    REQUIRE(put(folder, "fake_cublaslt", "libnvjpeg.so.13"));
+    CHECK_INT(open_jpeg(folder, &thirteen, &jpeg, &err), STK_ERR_DEVICE);
+    CHECK_CONTAINS(err.message, "has no nvjpegGetProperty: its version is not supported");
+    CHECK_CONTAINS(err.message, folder);
+    stk_cuda_jpeg_close(&jpeg);
+}
+
+/* An older one lacks functions that the decoder can do without. */
+static void nvjpeg_of_the_version_of_the_others_is_opened(void) {
+    cuda_libraries libraries;
+    cuda_jpeg jpeg;
+    stk_error err = {0};
+    const char *folder = check_folder();
+    REQUIRE(put(folder, "fake_cudnn_12", "libcudnn.so.9"));
+    REQUIRE(put(folder, "fake_nvrtc_12", "libnvrtc.so.12"));
+    REQUIRE(put(folder, "fake_cublaslt", "libcublasLt.so.12"));
+    REQUIRE(put(folder, "fake_nvjpeg_12", "libnvjpeg.so.12"));
+    for (int look = 0; look < 2; look++) {
+        REQUIRE_OK(open_with(folder, 13000, look == 1, &libraries, &err), &err);
+        CHECK_INT(libraries.cuda_major, 12);
+        REQUIRE_OK(open_jpeg(folder, &libraries, &jpeg, &err), &err);
+        CHECK_INT(jpeg.version, 12000);
+        CHECK(starts_with(jpeg.found, folder));
+        CHECK(jpeg.decode != NULL);
+        CHECK(jpeg.engines == NULL);
+        stk_cuda_jpeg_close(&jpeg);
+        CHECK(jpeg.library == NULL && jpeg.decode == NULL);
+        stk_cuda_libraries_close(&libraries);
+    }
+}
+
+static void every_status_of_nvjpeg_has_words(void) {
+    stk_error err = {0};
+    CHECK_INT(stk_cuda_jpeg_check(CUDA_JPEG_GOOD, "decoding", &err), STK_OK);
+    for (int i = 1; i <= 11; i++) {
+        memset(&err, 0, sizeof err);
+        CHECK_INT(stk_cuda_jpeg_check(i, "decoding", &err),
+                  i == CUDA_JPEG_NO_MEMORY ? STK_ERR_MEMORY : STK_ERR_DEVICE);
+        CHECK_CONTAINS(err.message, "decoding failed: ");
+        CHECK_CONTAINS(err.message, stk_cuda_jpeg_words(i));
+        CHECK(strcmp(stk_cuda_jpeg_words(i), stk_cuda_jpeg_words(i - 1)) != 0);
+    }
+    CHECK_STR(stk_cuda_jpeg_words(-1), stk_cuda_jpeg_words(11));
+}
+
 static bool has_folder(const cuda_folders *folders, const char *path) {
     for (size_t i = 0; i < folders->paths.count; i++) {
         if (strcmp(folders->paths.items[i], path) == 0) {
@@ -261,6 +337,9 @@ static const check_test tests[] = {
     TEST(versions_of_cuda_are_not_mixed),
     TEST(what_is_no_library_is_told),
     TEST(a_driver_that_does_not_fit_is_told),
+    TEST(nvjpeg_that_is_missing_is_told),
+    TEST(nvjpeg_of_the_version_of_the_others_is_opened),
+    TEST(every_status_of_nvjpeg_has_words),
     TEST(packages_of_python_are_found),
     TEST(a_search_without_memory_ends),
 };

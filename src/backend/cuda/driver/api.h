@@ -5,6 +5,7 @@
  * (libcuda.so.1) and of NVRTC, which both keep stable. library.c opens the libraries at run time;
  * each table holds pointers under the functions' names without their prefix.
  * tests/unit/test_cuda_api.c compares the numbers with NVIDIA's headers where these are installed.
+ * jpeg_api.h does the same for nvJPEG.
  */
 #ifndef STK_BACKEND_CUDA_DRIVER_API_H
 #define STK_BACKEND_CUDA_DRIVER_API_H
@@ -138,6 +139,7 @@ typedef struct cuda_libraries {
     cuda_nvrtc nvrtc;
     void *handles[4];   /* libcuda, libnvrtc, libcudnn, libcublasLt: from dlopen */
     int driver_version; /* 13000: of CUDA, that the driver can do */
+    int cuda_major;     /* 13: what the toolkit's libraries are for; 0: they are not open */
     int nvrtc_version;  /* 1300 */
     int cudnn_version;  /* 91900 */
     size_t cublaslt_version;

@@ -9,7 +9,6 @@
 
 #include <dlfcn.h>
 #include <glob.h>
-#include <link.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -59,28 +58,19 @@ static bool open_one(search *s, int which, const char *soname, int more) {
     void *handle =
         stk_cuda_folders_open(&s->folders, soname, flags | more, which == CUDA_LIBRARY_DRIVER,
                               s->trouble, sizeof s->trouble);
-    struct link_map *map = NULL;
-    if (handle != NULL && dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0) {
-        snprintf(s->libraries->found[which], sizeof s->libraries->found[which], "%s", map->l_name);
+    if (handle != NULL) {
+        stk_cuda_path_of(handle, s->libraries->found[which], sizeof s->libraries->found[which]);
     }
     s->libraries->handles[which] = handle;
     return handle != NULL;
 }
 
 static stk_status fail_missing(const search *s, int which, const char *soname, stk_error *err) {
-    if (s->trouble[0] != '\0') {
-        return STK_FAIL(err, STK_ERR_DEVICE, "%s cannot be opened: %s", soname, s->trouble);
-    }
-    if (which == CUDA_LIBRARY_DRIVER) {
+    if (which == CUDA_LIBRARY_DRIVER && s->trouble[0] == '\0') {
         return STK_FAIL(err, STK_ERR_DEVICE, "no %s was found: there is no NVIDIA driver", soname);
     }
-    return STK_FAIL(err, STK_ERR_DEVICE,
-                    "no %s was found in %s: install it (pip install %s), or set STOKER_CUDA_LIBS "
-                    "to the folder it is in",
-                    soname,
-                    s->folders.given ? "the folders of STOKER_CUDA_LIBS"
-                                     : "the system's folders, CUDA's or Python's packages",
-                    package_of(which, s->major));
+    return stk_cuda_folders_missing(&s->folders, soname, s->trouble, package_of(which, s->major),
+                                    err);
 }
 
 /* Opens the libraries that another library looks for by name, from its own folder: the system may
@@ -221,6 +211,7 @@ stk_status stk_cuda_toolkit_open(cuda_libraries *libraries, int most_major, bool
     stk_cuda_folders_find(&s.folders);
     stk_status status = open_cudnn(&s, most < NEWEST_MAJOR ? most : NEWEST_MAJOR, err);
     STK_THEN(status, open_versioned(&s, only_look, err));
+    libraries->cuda_major = status == STK_OK ? s.major : 0;
     if (status == STK_OK && !only_look) {
         /* The first convolution would open these; now there is time for it. */
         open_beside(&s, CUDA_LIBRARY_CUDNN, "libcudnn_ops.so.9");

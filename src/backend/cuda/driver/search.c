@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <glob.h>
 #include <limits.h>
+#include <link.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/files/disk.h"
 #include "base/files/file.h"
 #include "base/mem.h"
@@ -315,6 +317,27 @@ void *stk_cuda_folders_open(const cuda_folders *folders, const char *soname, int
         stk_mem_free(path);
     }
     return handle == NULL && folders->given && of_driver ? dlopen(soname, flags) : handle;
+}
+
+void stk_cuda_path_of(void *library, char *path, size_t room) {
+    struct link_map *map = NULL;
+    if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0) {
+        snprintf(path, room, "%s", map->l_name);
+    }
+}
+
+stk_status stk_cuda_folders_missing(const cuda_folders *folders, const char *soname,
+                                    const char *trouble, const char *package, stk_error *err) {
+    if (trouble[0] != '\0') {
+        return STK_FAIL(err, STK_ERR_DEVICE, "%s cannot be opened: %s", soname, trouble);
+    }
+    return STK_FAIL(err, STK_ERR_DEVICE,
+                    "no %s was found in %s: install it (pip install %s), or set STOKER_CUDA_LIBS "
+                    "to the folder it is in",
+                    soname,
+                    folders->given ? "the folders of STOKER_CUDA_LIBS"
+                                   : "the system's folders, CUDA's or Python's packages",
+                    package);
 }
 
 void stk_cuda_folders_free(cuda_folders *folders) {

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <stoker/status.h>
+
 #include "base/text/text_blocks.h"
 
 typedef struct cuda_folders {
@@ -34,5 +36,14 @@ void *stk_cuda_folders_open(const cuda_folders *folders, const char *soname, int
 
 /* Opens the library at a path. Sets `trouble` as above, unless it is set already. */
 void *stk_cuda_path_open(const char *path, int flags, char *trouble, size_t room);
+
+/* The path that an open library was found under. */
+void stk_cuda_path_of(void *library, char *path, size_t room);
+
+/* The error where stk_cuda_folders_open() returned NULL: STK_ERR_DEVICE, with `trouble` or else
+ * with where it was looked for and the package of pip to install. */
+STK_CHECKED stk_status stk_cuda_folders_missing(const cuda_folders *folders, const char *soname,
+                                                const char *trouble, const char *package,
+                                                stk_error *err);
 
 #endif
