@@ -225,11 +225,11 @@ typedef struct stk_backend {
      * A decoder of JPEGs on the device, for loaders whose memory is host_take's. Bytes of device
      * memory that it takes are decoder_bytes, before anything is opened. STK_ERR_DEVICE, and a
      * sentence that says why: this device cannot decode. NULL functions: no device of the backend
-     * can. Closed before the device, after all loaders that have it.
+     * can. One for each device; closed before it, after all loaders that have the decoder.
      */
     uint64_t (*decoder_bytes)(stk_device *device);
     stk_status (*decoder_open)(stk_device_decoder *decoder, stk_device *device, stk_error *err);
-    void (*decoder_close)(stk_device_decoder *decoder); /* a struct of zeros is fine */
+    void (*decoder_close)(stk_device *device); /* none was opened: nothing happens */
 
     /* All tensors start as zeros. The graph is borrowed and must outlive the state. */
     stk_status (*state_new)(stk_state **state, stk_device *device, const stk_graph *graph,

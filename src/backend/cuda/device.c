@@ -262,7 +262,8 @@ stk_status stk_cuda_device_open(stk_device **device, const stk_device_config *co
 }
 
 void stk_cuda_device_close(stk_device *device) {
-    if (device == NULL || stk_cuda_kernels_are_abandoned(device->kernels) ||
+    if (device == NULL || device->decoder_is_abandoned ||
+        stk_cuda_kernels_are_abandoned(device->kernels) ||
         stk_cuda_convs_are_abandoned(device->convs)) {
         return; /* abandoned threads use all of it until the process ends */
     }

@@ -12,6 +12,7 @@
 #include "backend/cuda/transfer.h"
 #include "backend/cuda/tuning/tuning.h"
 #include "backend/cuda/convolution/convolutions.h"
+#include "backend/cuda/decode/decoder.h"
 #include "backend/cuda/program/kernels.h"
 #include "backend/cuda/program/parameter_layout.h"
 #include "engine/backend.h"
@@ -45,7 +46,11 @@ struct stk_device {
     cuda_kernels *kernels;
     cuda_convs *convs;
     cuda_tuning_results *tuning_results; /* NULL: deterministic, plain variants always */
-    char description[400];               /* "NVIDIA H200, 139.8 GiB, ..." */
+    cuda_decoder *decoder;               /* NULL: none was opened */
+    bool decoder_is_abandoned;           /* its thread hangs and uses the device for ever */
+    cuda_pointer decoder_memory;
+    size_t decoder_bytes;
+    char description[400]; /* "NVIDIA H200, 139.8 GiB, ..." */
 };
 
 /* ---- device.c: functions of stk_backend ---- */
@@ -72,6 +77,13 @@ STK_CHECKED stk_status stk_cuda_enter(stk_device *device, stk_error *err);
 /* Waits until a driver call on the compute stream has ended; `result` is what the call returned. */
 STK_CHECKED stk_status stk_cuda_finish(const stk_device *device, int result, const char *what,
                                        stk_error *err);
+
+/* ---- decoder.c: the decoder_ functions of stk_backend ---- */
+
+uint64_t stk_cuda_device_decoder_bytes(stk_device *device);
+stk_status stk_cuda_device_decoder_open(stk_device_decoder *decoder, stk_device *device,
+                                        stk_error *err);
+void stk_cuda_device_decoder_close(stk_device *device);
 
 struct stk_state {
     stk_device *device;

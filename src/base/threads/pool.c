@@ -288,6 +288,10 @@ stk_pool_end stk_pool_run_or_leave(stk_pool *pool, size_t tasks, stk_pool_task *
     return STK_POOL_LEFT;
 }
 
+void stk_pool_leave(void) {
+    atomic_store(&any_left, true);
+}
+
 bool stk_pool_any_left(void) {
     return atomic_load(&any_left);
 }

@@ -65,8 +65,11 @@ void stk_pool_note(stk_pool_halt *halt, int64_t start_ns);
 stk_pool_end stk_pool_run_or_leave(stk_pool *pool, size_t tasks, stk_pool_task *task, void *context,
                                    stk_pool_halt *halt);
 
-/* Whether any pool of this process has abandoned tasks. Such a process should end with _exit: the
- * tasks may be inside a library that exit() unloads. */
+/* Notes that a thread of no pool was abandoned inside a library. */
+void stk_pool_leave(void);
+
+/* Whether any pool of this process has abandoned tasks, or stk_pool_leave() was called. Such a
+ * process should end with _exit: the thread may be inside a library that exit() unloads. */
 bool stk_pool_any_left(void);
 
 #endif
