@@ -41,7 +41,10 @@ void stk_cuda_device_decoder_close(stk_device *device) {
     if (device->decoder == NULL || device->decoder_is_abandoned) {
         return;
     }
-    (void)stk_cuda_enter(device, NULL);
+    stk_error ignored = {0};
+    if (stk_cuda_enter(device, &ignored) != STK_OK) {
+        return;
+    }
     device->decoder_is_abandoned = !stk_cuda_decoder_close(device->decoder);
     if (!device->decoder_is_abandoned) {
         stk_cuda_give(device, device->decoder_memory, device->decoder_bytes);

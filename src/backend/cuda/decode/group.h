@@ -13,6 +13,7 @@
 
 #include "backend/cuda/decode/picture_kernels.h"
 #include "backend/cuda/driver/jpeg_api.h"
+#include "backend/cuda/emit/changes.h"
 #include "image/device_decoder.h"
 
 #define CUDA_GROUP_PICTURES 64

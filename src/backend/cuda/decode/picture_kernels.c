@@ -1,11 +1,11 @@
 /* picture_kernels.c - makes and launches the kernels of kernels/pictures.cu and kernels/changes.cu. */
 #include "backend/cuda/decode/picture_kernels.h"
 
+#include "backend/cuda/emit/changes.h"
 #include "base/error.h"
 #include "image/resample/kernels.h"
 
 #define THREADS 256
-#define CHANGE_THREADS 512
 
 /* Blocks that convert one picture: each takes every so manyth row. */
 #define RGB_BLOCKS 32
@@ -35,8 +35,7 @@ static void describe(cuda_program *p, int first[3]) {
     CUDA_DEFINES(square, {"DOWN_SHIFT", STK_DOWN_SHIFT}, {"ACROSS_SHIFT", STK_ACROSS_SHIFT});
     CUDA_ARGS(square, pictures);
     first[2] = p->op_count;
-    cuda_launch *changes = stk_cuda_launch(p, "changes", "picture_changes", 1, 1, CHANGE_THREADS, 0);
-    CUDA_ARGS(changes, pictures);
+    stk_cuda_picture_changes(p, 1, pictures);
 }
 
 stk_status stk_cuda_picture_kernels_make(cuda_picture_kernels *made, cuda_kernels *kernels,
@@ -54,7 +53,13 @@ stk_status stk_cuda_picture_kernels_make(cuda_picture_kernels *made, cuda_kernel
             functions[i] =
                 stk_cuda_kernels_find(kernels, &program.ops[at[i]].launch, program.type);
         }
-        *made = (cuda_picture_kernels){driver, functions[0], functions[1], functions[2]};
+        const cuda_launch *changes = &program.ops[at[2]].launch;
+        *made = (cuda_picture_kernels){.driver = driver,
+                                       .rgb = functions[0],
+                                       .square = functions[1],
+                                       .changes = functions[2],
+                                       .change_threads = changes->threads,
+                                       .change_shared_bytes = changes->shared_bytes};
     }
     stk_cuda_program_free(&program);
     return status;
@@ -73,8 +78,8 @@ int stk_cuda_picture_kernels_launch(const cuda_picture_kernels *kernels, cuda_po
                            arguments, NULL);
     }
     if (result == CUDA_GOOD && extent->changed) {
-        result = d->launch(kernels->changes, count, 1, 1, CHANGE_THREADS, 1, 1, 0, stream,
-                           arguments, NULL);
+        result = d->launch(kernels->changes, count, 1, 1, kernels->change_threads, 1, 1,
+                           kernels->change_shared_bytes, stream, arguments, NULL);
     }
     return result;
 }

@@ -13,6 +13,7 @@
 typedef struct cuda_picture_kernels {
     const cuda_driver *driver; /* borrowed */
     cuda_function rgb, square, changes;
+    unsigned change_threads, change_shared_bytes; /* of a block of `changes` */
 } cuda_picture_kernels;
 
 /* The widest part of a picture that the kernels take, px: its row lies in shared memory. */
