@@ -168,6 +168,7 @@ typedef struct stk_event_sample {
     int batches_ready;        /* complete batches in the loader's ring; -1: not known */
     int slots;                /* batches that fit into the ring; -1: not known */
     int workers;              /* decode workers; -1: not known */
+    double jpeg_util;         /* share of time in which the GPU's JPEG engines were busy */
 } stk_event_sample;
 
 #define STK_MOST_REMEDIES 6
@@ -194,6 +195,8 @@ typedef struct stk_event_verdict {
     double gpu_memory_total; /* bytes */
     int remedy_count;
     stk_remedy remedies[STK_MOST_REMEDIES]; /* the greatest gain first */
+    double device_decoded; /* share of the pictures that the GPU decoded, 0 to 1; NaN: not known */
+    double jpeg_util;      /* percent, mean: the GPU's JPEG engines; NaN: not known */
 } stk_event_verdict;
 
 /* A supervised command was started, or has ended. */

@@ -55,6 +55,7 @@ static const struct {
 } figures[] = {
     {offsetof(stk_event_sample, gpu_util), MEAN},
     {offsetof(stk_event_sample, sm_activity), MEAN},
+    {offsetof(stk_event_sample, jpeg_util), MEAN},
     {offsetof(stk_event_sample, gpu_memory_used), SUM},
     {offsetof(stk_event_sample, gpu_memory_total), SUM},
     {offsetof(stk_event_sample, gpu_memory_own), SUM},
@@ -310,8 +311,12 @@ static void read_gpu(stk_gpu_sampler *sampler, sampled_gpu *g, const stk_proc_tr
                      stk_event_sample *sample) {
     nvml_utilisation percent;
     unsigned number = 0;
+    unsigned period_us = 0;
     if (ASK(sampler, utilisation, g->device, &percent) == NVML_GOOD) {
         sample->gpu_util = percent.gpu;
+    }
+    if (ASK(sampler, jpeg, g->device, &number, &period_us) == NVML_GOOD) {
+        sample->jpeg_util = number;
     }
     read_memory(sampler, g, sample);
     sample->gpu_memory_own = read_own_memory(sampler, g, own, sample->gpu_memory_used);

@@ -140,6 +140,8 @@ typedef struct nvml_gpm_metrics {
       (nvml_device device, unsigned *count, nvml_process_1 *list))                                \
     X(utilisation, "nvmlDeviceGetUtilizationRates",                                               \
       (nvml_device device, nvml_utilisation * percent))                                           \
+    X(jpeg, "nvmlDeviceGetJpgUtilization",                                                        \
+      (nvml_device device, unsigned *percent, unsigned *period_us))                               \
     X(memory, "nvmlDeviceGetMemoryInfo", (nvml_device device, nvml_memory * bytes))               \
     X(memory_2, "nvmlDeviceGetMemoryInfo_v2", (nvml_device device, nvml_memory_2 * bytes))        \
     X(power, "nvmlDeviceGetPowerUsage", (nvml_device device, unsigned *milliwatts))               \

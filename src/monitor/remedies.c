@@ -45,6 +45,7 @@ typedef struct remedy_draft {
     char text[96];
     char flags[96];
     double gain;
+    bool most; /* the gain is an upper bound, which is not told */
 } remedy_draft;
 
 static double gain_of(const remedy_case *a, stk_rates changed) {
@@ -105,7 +106,30 @@ static bool decoded_cache(const remedy_case *a, remedy_draft *d) {
     }
     snprintf(d->text, sizeof d->text, "keep decoded pictures in memory");
     snprintf(d->flags, sizeof d->flags, "--cache decoded");
-    d->gain = gain_of(a, stk_rates_decoded(a->rates));
+    stk_rates decoded = stk_rates_decoded(a->rates);
+    d->gain = gain_of(a, decoded);
+    /* Decoded pictures are the cores' work, and all that is known may be the device's rate. */
+    d->most = a->rates->device_share > 0 && !(decoded.decode > 0);
+    return true;
+}
+
+/* The device decodes beside the cores. A device that decoded all that it can gets their help. */
+static bool device_decoding(const remedy_case *a, remedy_draft *d) {
+    bool idles = !a->e->device_used && !(a->e->device_decoded > 0);
+    bool alone = a->rates->device_share > 0 && a->rates->device_first;
+    if (!a->e->is_gpu || !a->e->device_decodes || !(idles || alone) ||
+        a->narrowest != STK_STAGE_DECODE) {
+        return false;
+    }
+    double rate =
+        alone ? a->rates->device_decode : stk_rates_of_engines(a->rates, a->e->decode_engines);
+    d->most = alone ? !(a->rates->decode > 0) : isnan(rate);
+    snprintf(d->text, sizeof d->text, "decode on the %s too%s", alone ? "cores" : "GPU",
+             !d->most ? ""
+             : alone  ? ": the GPU then waits less for decoding"
+                      : ": the GPU then does not wait for decoding");
+    snprintf(d->flags, sizeof d->flags, "--decode both");
+    d->gain = gain_of(a, stk_rates_with_device(a->rates, d->most ? INFINITY : rate));
     return true;
 }
 
@@ -211,10 +235,10 @@ static const struct {
     bool (*ask)(const remedy_case *a, remedy_draft *d);
     remedy_for whom;
 } remedies[] = {
-    {stage, OURS},          {more_workers, BY_HAND}, {cache, OURS},
-    {decoded_cache, OURS},  {larger_cache, OURS},    {prefetch, OURS},
-    {half_precision, OURS}, {larger_batch, BY_HAND}, {smaller_images, OURS},
-    {higher_clock, ANYONE}, {no_neighbours, ANYONE},
+    {stage, OURS},          {more_workers, BY_HAND}, {device_decoding, OURS},
+    {cache, OURS},          {decoded_cache, OURS},   {larger_cache, OURS},
+    {prefetch, OURS},       {half_precision, OURS},  {larger_batch, BY_HAND},
+    {smaller_images, OURS}, {higher_clock, ANYONE},  {no_neighbours, ANYONE},
 };
 
 #define REMEDY_COUNT (sizeof remedies / sizeof *remedies)
@@ -305,7 +329,7 @@ void stk_remedies_find(const stk_evidence *e, const stk_shares *shares, const st
         memcpy(verdict->remedy_flags[i], drafts[i].flags, sizeof drafts[i].flags);
         verdict->event.remedies[i] = (stk_remedy){.text = verdict->remedy_texts[i],
                                                   .flags = verdict->remedy_flags[i],
-                                                  .gain = drafts[i].gain};
+                                                  .gain = drafts[i].most ? NAN : drafts[i].gain};
     }
     verdict->event.remedy_count = count;
 }

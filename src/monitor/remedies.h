@@ -34,7 +34,8 @@ stk_larger_batch stk_remedies_batch(const stk_evidence *evidence, const stk_rate
 /* Whether no batch larger than the present one fits in the device's memory. */
 bool stk_remedies_memory_full(const stk_evidence *evidence);
 
-/* Fills verdict->event.remedies for verdict->kind, greatest gain first, predicted from `rates`. */
+/* Fills verdict->event.remedies for verdict->kind, greatest gain first, predicted from `rates`. A
+ * gain of which only the most is known is NaN and stands where that belongs. */
 void stk_remedies_find(const stk_evidence *evidence, const stk_shares *shares,
                        const stk_rates *rates, stk_verdict *verdict);
 

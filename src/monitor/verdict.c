@@ -27,6 +27,8 @@
 #define BATCHES_WARN 100.0     /* a minute */
 #define CPU_BUSY 85.0          /* percent */
 #define OTHERS_NOISY 25.0      /* percentage points of the cores that others use */
+#define ENGINES_BUSY 90.0      /* percent */
+#define ENGINES_SHARE 0.5      /* of the pictures that the device decodes */
 
 /* Shares of all time that validations take. Above the first, mean utilisation says little of
  * training; above the second, faster training helps the run little. */
@@ -86,6 +88,35 @@ static bool reads_more_than_it_decodes(const stk_evidence *e, const stk_shares *
     return both > 0 ? s->read > s->decode : e->storage_share > 0.5;
 }
 
+/* The share of the pictures that the device decoded; 0 where it is not known. */
+static double decoded_there(const stk_evidence *e) {
+    return e->device_decoded > 0 ? fmin(e->device_decoded, 1) : 0;
+}
+
+/* Where its use is not known, the device is taken to be busy. */
+static bool has_busy_engines(const stk_evidence *e) {
+    return !(e->jpeg_util <= ENGINES_BUSY);
+}
+
+/*
+ * What cores and device decode when training waited for both. An idle device waits for pictures
+ * that it can decode, so that more of them are not to be had. A busy one decoded all that it can;
+ * so did the cores, where whoever has time decodes.
+ */
+static void hold_both(stk_rates *r, const verdict_findings *v, int busy) {
+    double measured = v->e->images_per_second;
+    double share = decoded_there(v->e);
+    bool by_device = share == 1 || has_busy_engines(v->e);
+    if (by_device) {
+        r->device_decode = fmin(r->device_decode, measured * share);
+    } else {
+        r->device_share = share;
+    }
+    if (share < 1 && busy > 0 && !(by_device && r->device_first)) {
+        r->decode = fmin(r->decode, measured * (1 - share) / busy);
+    }
+}
+
 /*
  * The stage that limits cannot be faster than training was: counters that say so miss a part of its
  * cost. Not for decoding on cores that also compute the step, where decoding alone is faster.
@@ -98,6 +129,8 @@ static void hold_to_measured(stk_rates *r, const verdict_findings *v) {
     int busy = r->workers < r->cores ? r->workers : r->cores;
     if (v->is_read) {
         r->storage = fmin(r->storage, measured);
+    } else if (decoded_there(v->e) > 0) {
+        hold_both(r, v, busy);
     } else if (busy > 0 && !(r->on_host && r->decode > 0)) {
         r->decode = fmin(r->decode, measured / busy);
     }
@@ -120,6 +153,8 @@ static verdict_findings findings_of(const stk_evidence *e, bool first) {
                           .shares = stk_shares_of(&e->times),
                           .rates = e->rates};
     v.is_read = reads_more_than_it_decodes(e, &v.shares);
+    /* Unless pictures of other kinds are known to be many, the device may decode all. */
+    v.rates.device_share = decoded_there(e) == 0 ? 0 : e->rates.device_first ? decoded_there(e) : 1;
     v.per_minute = v.shares.training_s > 0 && e->steps >= 0
                        ? 60 * (double)e->steps / v.shares.training_s
                        : NAN;
@@ -146,9 +181,15 @@ static bool has_noisy_others(const verdict_findings *v) {
     return v->e->cpu > CPU_BUSY && v->e->cpu - v->e->cpu_own > OTHERS_NOISY;
 }
 
-/* Other programs slow down decoding; reading does not need the cores. */
+/* The device decodes most pictures, and its engines can do no more. */
+static bool is_engines(const verdict_findings *v) {
+    return waits(v) && !v->is_read && v->e->device_decoded >= ENGINES_SHARE &&
+           v->e->jpeg_util > ENGINES_BUSY;
+}
+
+/* Other programs slow down decoding on the cores; reading does not need them. */
 static bool is_neighbour_of_decoding(const verdict_findings *v) {
-    return waits(v) && !v->is_read && has_noisy_others(v);
+    return waits(v) && !v->is_read && !is_engines(v) && has_noisy_others(v);
 }
 
 /* Other programs slow down a step on the host. A supervised command may not compute at all. */
@@ -250,6 +291,14 @@ static void say_taken(sentence *w, const verdict_findings *v) {
     }
 }
 
+/* Who decodes, where it is not the workers alone. */
+static void say_device(sentence *w, const verdict_findings *v) {
+    if (decoded_there(v->e) > 0) {
+        say(w, "; %.0f %% of the pictures are decoded by the GPU%s", percent(decoded_there(v->e)),
+            v->e->decode_engines > 0 ? "'s engines" : "");
+    }
+}
+
 static void say_unknown(sentence *w, const verdict_findings *v) {
     (void)v;
     say(w, "too little was seen");
@@ -262,6 +311,7 @@ static void say_fine(sentence *w, const verdict_findings *v) {
     if (v->e->gpu_util >= 0) {
         say(w, ", GPU utilisation %.0f %%", v->e->gpu_util);
     }
+    say_device(w, v);
 }
 
 static void say_storage(sentence *w, const verdict_findings *v) {
@@ -272,10 +322,25 @@ static void say_storage(sentence *w, const verdict_findings *v) {
     }
 }
 
+/* What device and workers decode together. */
+static void say_both(sentence *w, const verdict_findings *v) {
+    double given = stk_rates_of(&v->rates, STK_STAGE_DECODE);
+    say_device(w, v);
+    if (is_engines(v)) {
+        say(w, ", which are the limit: they are busy %.0f %% of the time", v->e->jpeg_util);
+    }
+    if (is_rate(given)) {
+        say(w, "; decoding gives %s img/s", stk_rates_text(given).text);
+        say_taken(w, v);
+    }
+}
+
 static void say_decode(sentence *w, const verdict_findings *v) {
     double given = stk_rates_of(&v->e->rates, STK_STAGE_DECODE);
     say(w, "%s waits %.0f %% (decode)", who(v), percent(v->shares.wait));
-    if (is_rate(given)) {
+    if (decoded_there(v->e) > 0) {
+        say_both(w, v);
+    } else if (is_rate(given)) {
         int workers = v->e->rates.workers;
         say(w, "; %d %s %s img/s", workers, workers == 1 ? "worker gives" : "workers give",
             stk_rates_text(given).text);
@@ -343,6 +408,7 @@ static void say_neighbour(sentence *w, const verdict_findings *v) {
     say(w, "other programs use %.0f %% of the cores", v->e->cpu - v->e->cpu_own);
     if (waits(v)) {
         say(w, "; %s waits %.0f %% (decode)", who(v), percent(v->shares.wait));
+        say_device(w, v);
     } else {
         say(w, ", training %.0f %%", v->e->cpu_own);
     }
@@ -368,6 +434,8 @@ static const verdict_rule rules[] = {
      NULL},
     {STK_VERDICT_STORAGE, "storage-bound", "input-bound", is_storage, say_storage, false, false,
      "Faster storage would help"},
+    {STK_VERDICT_DECODE, "decode-bound", "input-bound", is_engines, say_decode, false, false,
+     "Smaller pictures would help"},
     {STK_VERDICT_DECODE, "decode-bound", "input-bound", is_decode, say_decode, false, false,
      "More cores would help"},
     {STK_VERDICT_THROTTLED, "throttled-gpu", "throttled GPU", is_throttled, say_throttled, true,
@@ -386,8 +454,11 @@ static const verdict_rule rules[] = {
 
 static void say_remedies(sentence *w, const verdict_rule *r, const stk_event_verdict *event) {
     for (int i = 0; i < event->remedy_count; i++) {
-        say(w, "%s%s (predicted %s)", i == 0 ? ". Remedies: " : ", ", event->remedies[i].text,
-            times(event->remedies[i].gain).text);
+        const stk_remedy *remedy = &event->remedies[i];
+        say(w, "%s%s", i == 0 ? ". Remedies: " : ", ", remedy->text);
+        if (is_rate(remedy->gain)) {
+            say(w, " (predicted %s)", times(remedy->gain).text);
+        }
     }
     if (event->remedy_count == 0 && !r->is_fine && r->otherwise != NULL) {
         say(w, ". %s", r->otherwise);
@@ -411,6 +482,12 @@ static void say_evidence(sentence *w, const verdict_findings *v) {
     }
     if (e->gpu_clock >= 0) {
         say(w, ", clock %.0f %%", percent(e->gpu_clock));
+    }
+    if (decoded_there(e) > 0) {
+        say(w, "; decoded by the GPU %.0f %%", percent(decoded_there(e)));
+        if (e->jpeg_util >= 0) {
+            say(w, ", engines busy %.0f %%", e->jpeg_util);
+        }
     }
     if (e->cpu >= 0 && e->cpu_own >= 0) {
         say(w, "; CPU %.0f %%, by this run %.0f %%", e->cpu, e->cpu_own);
@@ -471,6 +548,8 @@ void stk_verdict_judge(const stk_evidence *evidence, bool first, stk_verdict *ve
     event->gpu_util = evidence->gpu_util;
     event->gpu_memory_used = evidence->gpu_memory_used;
     event->gpu_memory_total = evidence->gpu_memory_total;
+    event->device_decoded = evidence->device_decoded;
+    event->jpeg_util = evidence->jpeg_util;
 }
 
 const char *stk_verdict_name(stk_verdict_kind kind) {

@@ -34,7 +34,8 @@ typedef struct stk_evidence {
     double images_per_second; /* including the time that steps waited for data */
     stk_times times;          /* where the interval's time went */
     stk_rates rates;          /* measured by the loader and the device. step and fixed_s exclude
-                                 times.other_s; stk_verdict_judge() adds it */
+                                 times.other_s; stk_verdict_judge() adds it, and sets
+                                 device_share from device_decoded */
     bool is_gpu;
     bool is_foreign; /* a supervised command: measured from outside; it does not have our flags;
                         steps may be -1 */
@@ -48,9 +49,15 @@ typedef struct stk_evidence {
     bool first_epoch;      /* the cache cannot be complete yet */
     double cache_hits;     /* share of reads that the cache answered, 0 to 1 */
     double cache_room;     /* bytes that a cache in memory may take */
+    /* Decoding on the device. All zero: it decodes nothing, and cannot. */
+    double device_decoded; /* share of the pictures that it decoded, 0 to 1 */
+    bool device_decodes;   /* it could decode pictures */
+    bool device_used;      /* the run lets it decode them */
+    int decode_engines;    /* its hardware engines for JPEG; 0: none, or not known */
     /* The GPU: means of the samples */
     double gpu_util;         /* percent */
     double sm_activity;      /* percent */
+    double jpeg_util;        /* percent: its engines for JPEG */
     double gpu_memory_used;  /* bytes */
     double gpu_memory_total; /* bytes */
     double gpu_clock;        /* share of the highest clock, 0 to 1 */
@@ -68,8 +75,8 @@ typedef struct stk_evidence {
 typedef struct stk_verdict {
     stk_verdict_kind kind;
     stk_event_verdict event; /* its texts lie in this struct or are static */
-    char text[768];          /* the sentence with remedies */
-    char evidence[320];      /* the figures behind it */
+    char text[896];          /* the sentence with remedies */
+    char evidence[384];      /* the figures behind it */
     char batch[200];         /* what the first verdict says of the batch size */
     char remedy_texts[STK_MOST_REMEDIES][96];
     char remedy_flags[STK_MOST_REMEDIES][96];

@@ -37,6 +37,10 @@ void stk_spent_wait(stk_spent *spent, const stk_loader_counters *before,
     spent->read_s += seconds_between(before->read_wait_ns, after->read_wait_ns);
     spent->decode_s += seconds_between(before->decode_ns + before->augment_ns,
                                        after->decode_ns + after->augment_ns);
+    /* Training waits, and yet there is no slot: all pictures are under way on the device. */
+    if (after->device_images > before->device_images) {
+        spent->decode_s += seconds_between(before->slot_wait_ns, after->slot_wait_ns);
+    }
 }
 
 double stk_spent_idle_wait(const stk_spent *spent) {

@@ -21,7 +21,8 @@ typedef struct stk_spent {
     double wait_s;       /* training waited for a batch */
     double hand_over_s;  /* part of wait_s in which the batch was complete and being handed over */
     double read_s;       /* during wait_s, summed over workers: waiting for bytes */
-    double decode_s;     /* during wait_s, summed over workers: decoding and augmenting */
+    double decode_s;     /* during wait_s, summed over workers: decoding and augmenting, and waiting
+                            for a device that decodes */
     double validate_s;   /* validations, and the hook that uses their executable */
     double checkpoint_s; /* the hooks that save */
 } stk_spent;

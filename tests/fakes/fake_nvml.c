@@ -6,6 +6,7 @@
  *
  *     bus 0000:19:00.0     where the GPU is; without this line there is none
  *     util 87              percent
+ *     jpeg 41              percent: the engines for JPEG; older drivers lack it
  *     memory_used 3000     bytes; memory_total and memory_reserved likewise
  *     power 312500         milliwatts
  *     temperature 61       degrees Celsius
@@ -39,7 +40,7 @@
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
-static const char usual[] = "bus 0000:19:00.0\nutil 87\nmemory_used 18000000000\n"
+static const char usual[] = "bus 0000:19:00.0\nutil 87\njpeg 41\nmemory_used 18000000000\n"
                             "memory_total 24000000000\nmemory_reserved 500000000\npower 312500\n"
                             "temperature 61\nclock 1400\nclock_most 1980\nreasons 0\n"
                             "pcie_in 2000000\npcie_out 100000\nsm 63.5\ngpm_pcie_in 2000\n"
@@ -300,6 +301,11 @@ int nvmlDeviceGetPcieThroughput(nvml_device device, int direction, unsigned *kb_
 }
 
 #ifndef FAKE_NVML_OLD
+int nvmlDeviceGetJpgUtilization(nvml_device device, unsigned *percent, unsigned *period_us) {
+    *period_us = 20000;
+    return unsigned_of(device, "jpeg", percent);
+}
+
 static int samples; /* that were read, which tells them apart */
 
 struct nvmlGpmSample_st {

@@ -9,7 +9,7 @@
 
 static const char *const place = BUS;
 
-static const char all[] = "bus " BUS "\nutil 87\nmemory_used 3000000000\n"
+static const char all[] = "bus " BUS "\nutil 87\njpeg 41\nmemory_used 3000000000\n"
                           "memory_total 9000000000\nmemory_reserved 1000000000\npower 312500\n"
                           "temperature 61\nclock 1400\nclock_most 1980\nreasons 0x24\n"
                           "pcie_in 2000\npcie_out 100\nsm 63.5\ngpm_pcie_in 5\ngpm_pcie_out 3\n";
@@ -57,6 +57,7 @@ static void everything_is_told(void) {
     stk_gpu_sampler_read(sampler, NULL, &sample);
     check_all_but_gpm(&sample);
     CHECK_NEAR(sample.gpu_memory_used, 3e9, 0);
+    CHECK_NEAR(sample.jpeg_util, 41, 0);
     CHECK(isnan(sample.sm_activity) && isnan(sample.pcie_in)); /* of no time yet */
     CHECK_INT(count_missing(sampler, &sample, NULL), 0);
     for (int i = 0; i < 3; i++) {
@@ -79,7 +80,7 @@ static void without_gpm(void) {
     CHECK_INT(count_missing(sampler, &sample, "SM activity (GPUs have it from Hopper on)"), 1);
     stk_gpu_sampler_read(sampler, NULL, &sample);
     check_all_but_gpm(&sample);
-    CHECK(isnan(sample.sm_activity));
+    CHECK(isnan(sample.sm_activity) && isnan(sample.jpeg_util)); /* has no engines for JPEG */
     CHECK_NEAR(sample.pcie_in, 2e6, 1e-6);
     CHECK_NEAR(sample.pcie_out, 1e5, 1e-6);
     stk_gpu_sampler_close(sampler);
@@ -93,7 +94,7 @@ static void an_older_driver(void) {
     stk_gpu_sampler_read(sampler, NULL, &sample);
     check_all_but_gpm(&sample);
     CHECK_NEAR(sample.gpu_memory_used, 4e9, 0);
-    CHECK(isnan(sample.sm_activity));
+    CHECK(isnan(sample.sm_activity) && isnan(sample.jpeg_util));
     stk_gpu_sampler_close(sampler);
 }
 
@@ -116,7 +117,7 @@ static void gpm_may_pause(void) {
 }
 
 static void check_unknown(const stk_event_sample *s) {
-    CHECK(isnan(s->gpu_util) && isnan(s->sm_activity));
+    CHECK(isnan(s->gpu_util) && isnan(s->sm_activity) && isnan(s->jpeg_util));
     CHECK(isnan(s->gpu_memory_used) && isnan(s->gpu_memory_total));
     CHECK(isnan(s->gpu_power_w) && isnan(s->gpu_temperature_c));
     CHECK(isnan(s->gpu_clock_mhz) && isnan(s->gpu_clock_most_mhz));
@@ -249,13 +250,15 @@ static stk_event_sample look_at_two(const char *script, const char *missing) {
 static void several_become_one_sample(void) {
     char script[1024];
     snprintf(script, sizeof script,
-             "%s" SECOND "util 13\nmemory_used 1000000000\nmemory_total 9000000000\npower 100000\n"
+             "%s" SECOND
+             "util 13\njpeg 9\nmemory_used 1000000000\nmemory_total 9000000000\npower 100000\n"
              "temperature 40\nclock 1000\nclock_most 1980\nreasons 0x8\nsm 6.5\n"
              "gpm_pcie_in 1\ngpm_pcie_out 2\n",
              all);
     stk_event_sample s = look_at_two(script, "");
     CHECK_NEAR(s.gpu_util, 50, 1e-9);
     CHECK_NEAR(s.sm_activity, 35, 1e-9);
+    CHECK_NEAR(s.jpeg_util, 25, 1e-9);
     CHECK_NEAR(s.gpu_memory_used, 4e9, 0);
     CHECK_NEAR(s.gpu_memory_total, 18e9, 0);
     CHECK_NEAR(s.gpu_power_w, 412.5, 1e-9);
@@ -275,6 +278,7 @@ static void one_that_does_not_tell_is_left_out(void) {
     CHECK_NEAR(s.gpu_memory_used, 3e9, 0);
     CHECK_NEAR(s.gpu_temperature_c, 80, 0);
     CHECK_NEAR(s.sm_activity, 63.5, 1e-9);
+    CHECK_NEAR(s.jpeg_util, 41, 0);
     CHECK_STR(s.gpu_throttled, "power, heat");
 }
 

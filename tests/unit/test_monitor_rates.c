@@ -200,6 +200,96 @@ static void decoded_pictures_are_only_scaled(void) {
     CHECK_NEAR(decoded.decode, 3 * 181.25, 1e-9);
 }
 
+/* Of 1000 pictures in two seconds; the workers decoded the others in four seconds of theirs. */
+static stk_rates rates_with(double device_images, double jpeg_util) {
+    stk_rates r = gpu_rates();
+    stk_decoded decoded = {.images = 1000,
+                           .device_images = device_images,
+                           .cores_s = device_images < 1000 ? 4 : 0,
+                           .seconds = 2,
+                           .jpeg_util = jpeg_util};
+    stk_rates_take_decoded(&r, &decoded);
+    return r;
+}
+
+static void workers_are_measured_by_what_they_decoded(void) {
+    stk_rates r = rates_with(0, 0);
+    CHECK_NEAR(r.decode, 250, 1e-9);
+    CHECK_NEAR(r.device_decode, 0, 0);
+    CHECK_NEAR(r.device_share, 0, 0);
+    CHECK_NEAR(stk_rates_of(&r, STK_STAGE_DECODE), 16 * 250, 1e-9);
+    r = rates_with(500, 25);
+    CHECK_NEAR(r.decode, 125, 1e-9);
+    CHECK_NEAR(r.device_decode, 1000, 1e-9); /* 250 a second in a quarter of the time */
+    CHECK_NEAR(r.device_share, 0.5, 1e-9);
+    r = rates_with(1000, 50);
+    CHECK(isnan(r.decode));
+    CHECK_NEAR(r.device_decode, 1000, 1e-9);
+    CHECK_NEAR(r.device_share, 1, 0);
+    CHECK_NEAR(stk_rates_of(&r, STK_STAGE_DECODE), 1000, 1e-9);
+    r = rates_with(1001, 50); /* counters are not read at one moment */
+    CHECK(isnan(r.decode));
+    CHECK_NEAR(r.device_share, 1, 0);
+    r = rates_with(500, NAN);
+    CHECK(isnan(r.device_decode));
+    r = rates_with(500, 1); /* too little to say how fast they are */
+    CHECK(isnan(r.device_decode));
+    stk_decoded nothing = {.seconds = 2, .jpeg_util = 50};
+    stk_rates_take_decoded(&r, &nothing);
+    CHECK(isnan(r.decode) && isnan(r.device_share));
+    CHECK(isnan(stk_rates_of(&r, STK_STAGE_DECODE)));
+}
+
+/* 16 workers decode 2,900. */
+static void a_device_decodes_beside_the_workers(void) {
+    static const struct {
+        double device, share;
+        bool first;
+        double together;
+    } cases[] = {
+        {0, 0, false, 2900},    {1000, 0, false, 2900},         {1000, NAN, false, 2900},
+        {1000, 1, false, 3900}, {1000, 0.5, false, 3900},       {9000, 0.5, false, 5800},
+        {1000, 1, true, 1000},  {1000, 0.5, true, 2000},        {9000, 0.5, true, 5800},
+        {NAN, 0.5, true, 5800}, {NAN, 0.5, false, 5800},        {NAN, 1, false, NAN},
+        {NAN, 1, true, NAN},    {INFINITY, 1, false, INFINITY},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        stk_rates r = gpu_rates();
+        r.device_decode = cases[i].device;
+        r.device_share = cases[i].share;
+        r.device_first = cases[i].first;
+        double rate = stk_rates_of(&r, STK_STAGE_DECODE);
+        if (rate != cases[i].together && !(isnan(rate) && isnan(cases[i].together))) {
+            CHECK_FAIL("case %zu: %g", i, rate);
+        }
+    }
+    stk_rates alone = gpu_rates();
+    alone.decode = NAN; /* the workers decoded nothing */
+    alone = stk_rates_with_device(&alone, 1000);
+    CHECK_NEAR(stk_rates_together(&alone, NULL), 1000, 1e-9);
+    stk_rates more = stk_rates_with_workers(&alone, 1);
+    CHECK_NEAR(stk_rates_together(&more, NULL), 1000, 1e-9);
+}
+
+static void changes_with_a_device(void) {
+    stk_rates r = gpu_rates();
+    CHECK(isnan(stk_rates_of_engines(&r, 0)));
+    CHECK_NEAR(stk_rates_of_engines(&r, 7), 25000 * pow(187500 / 307200.0, 0.8), 1e-6);
+    r.source_px = 500 * 375;
+    CHECK_NEAR(stk_rates_of_engines(&r, 1), 25000 / 7.0, 1e-6);
+    r.source_px = NAN;
+    CHECK(isnan(stk_rates_of_engines(&r, 7)));
+    r = gpu_rates();
+    r.device_first = true;
+    r = stk_rates_with_device(&r, 1000);
+    CHECK(!r.device_first);
+    CHECK_NEAR(stk_rates_together(&r, NULL), 3900, 1e-9);
+    stk_rates staged = stk_rates_staged(&r, 256); /* smaller for engines, too */
+    CHECK_NEAR(staged.device_decode, 1000 * 2.734022, 1e-2);
+    stk_rates decoded = stk_rates_decoded(&r); /* the workers scale what is decoded already */
+    CHECK_NEAR(stk_rates_of(&decoded, STK_STAGE_DECODE), 3 * 2900, 1e-9);
+}
+
 static void rates_read_well(void) {
     CHECK_STR(stk_rates_text(7700).text, "7,700");
     CHECK_STR(stk_rates_text(9.94).text, "9.9");
@@ -220,6 +310,9 @@ static const check_test tests[] = {
     TEST(smaller_images_make_the_step_faster_and_decoding_not),
     TEST(a_cache_takes_storage_away),
     TEST(decoded_pictures_are_only_scaled),
+    TEST(workers_are_measured_by_what_they_decoded),
+    TEST(a_device_decodes_beside_the_workers),
+    TEST(changes_with_a_device),
     TEST(rates_read_well),
     TEST(stages_have_names),
 };

@@ -599,6 +599,158 @@ static void decoded_pictures_are_kept_where_there_is_room(void) {
                            "GPU takes 7,700. More cores would help.");
 }
 
+/* Decoding gives 2,900 img/s, this share of them from the device's engines. */
+static stk_evidence shared_evidence(double share, double jpeg_util) {
+    stk_evidence e = starved_evidence();
+    e.rates.cores = 24;
+    e.rates.decode = share < 1 ? 2900 * (1 - share) / 16 : NAN;
+    e.rates.device_decode = share > 0 ? 2900 * share / (jpeg_util / 100) : 0;
+    e.device_decoded = share;
+    e.jpeg_util = jpeg_util;
+    e.device_decodes = true;
+    e.device_used = true;
+    e.decode_engines = 7;
+    return e;
+}
+
+static void engines_that_stand_idle(void) {
+    stk_evidence e = shared_evidence(0, 0);
+    e.rates.cores = 16;
+    e.device_used = false;
+    CHECK_INT(judge(e), STK_VERDICT_DECODE);
+    CHECK_STR(judged.text,
+              "input-bound: GPU waits 46 % (decode); 16 workers give 2,900 img/s, the GPU takes "
+              "7,700. Remedies: decode on the GPU too (predicted 2.7x), stage at 256 px (predicted "
+              "2.1x).");
+    CHECK_STR(judged.event.remedies[0].flags, "--decode both");
+    CHECK_NEAR(judged.event.remedies[0].gain, 7700 / 2900.0, 1e-6); /* then the step limits */
+    CHECK_NEAR(judged.event.device_decoded, 0, 0);
+    e.decode_engines = 1; /* 3,571 a second, of somewhat smaller pictures */
+    judge(e);
+    CHECK_NEAR(remedy_with("--decode both")->gain,
+               (2900 + 25000 / 7.0 * pow(187500 / 220900.0, 0.8)) / 2900, 1e-6);
+    e.decode_engines = 0;
+    judge(e);
+    CHECK_STR(judged.text,
+              "input-bound: GPU waits 46 % (decode); 16 workers give 2,900 img/s, the GPU takes "
+              "7,700. Remedies: decode on the GPU too: the GPU then does not wait for decoding, "
+              "stage at 256 px (predicted 2.1x).");
+    CHECK(isnan(remedy_with("--decode both")->gain));
+    e.device_used = true; /* and it could decode none of these pictures */
+    judge(e);
+    CHECK(remedy_with("--decode") == NULL);
+    e.device_used = false;
+    e.device_decodes = false;
+    judge(e);
+    CHECK(remedy_with("--decode") == NULL);
+    e = far_evidence(); /* what waits for storage is not made faster */
+    e.device_decodes = true;
+    judge(e);
+    CHECK(remedy_with("--decode") == NULL);
+    e = cpu_evidence();
+    e.times = minute_of(0, 27.6, 0, 0, 0);
+    e.device_decodes = true;
+    judge(e);
+    CHECK(remedy_with("--decode") == NULL);
+}
+
+/* Half of the pictures are of a kind that the engines cannot decode. */
+static void cores_that_limit_beside_engines(void) {
+    CHECK_INT(judge(shared_evidence(0.5, 40)), STK_VERDICT_DECODE);
+    CHECK_STR(judged.text,
+              "input-bound: GPU waits 46 % (decode); 50 % of the pictures are decoded by the GPU's "
+              "engines; decoding gives 2,900 img/s, the GPU takes 7,700. Remedies: stage at 256 px "
+              "(predicted 2.1x), 24 workers (predicted 1.5x).");
+    CHECK_CONTAINS(judged.evidence, "; decoded by the GPU 50 %, engines busy 40 %");
+    CHECK_NEAR(remedy_with("--workers 24")->gain, 1.5, 1e-6);
+    CHECK_NEAR(judged.event.device_decoded, 0.5, 0);
+    CHECK_NEAR(judged.event.jpeg_util, 40, 0);
+    stk_evidence e = shared_evidence(0.5, 40);
+    e.rates.device_first = true;
+    judge(e);
+    CHECK_NEAR(remedy_with("--workers 24")->gain, 1.5, 1e-6);
+    CHECK(remedy_with("--decode") == NULL); /* the cores have enough to do */
+    e.rates.decode *= 10;                   /* counters that miss something */
+    judge(e);
+    CHECK_NEAR(remedy_with("--workers 24")->gain, 1.5, 1e-6);
+    e = shared_evidence(0.5, 40);
+    e.cpu = 98;
+    e.cpu_own = 50;
+    CHECK_INT(judge(e), STK_VERDICT_NEIGHBOUR);
+    CHECK_CONTAINS(judged.text, "; 50 % of the pictures are decoded by the GPU's engines");
+}
+
+static void engines_that_limit(void) {
+    CHECK_INT(judge(shared_evidence(0.5, 97)), STK_VERDICT_DECODE);
+    CHECK_STR(judged.event.name, "decode-bound");
+    CHECK_STR(judged.text,
+              "input-bound: GPU waits 46 % (decode); 50 % of the pictures are decoded by the GPU's "
+              "engines, which are the limit: they are busy 97 % of the time; decoding gives 2,900 "
+              "img/s, the GPU takes 7,700. Remedies: stage at 256 px (predicted 2.1x), 24 workers "
+              "(predicted 1.2x).");
+    CHECK_NEAR(remedy_with("--workers 24")->gain, 1.25, 1e-6); /* half of 2,900, by half */
+    stk_evidence e = shared_evidence(1, 97);
+    e.cpu = 98; /* whoever has the cores */
+    e.cpu_own = 20;
+    e.rates.images = 10000;
+    e.cache_room = 1e12;
+    CHECK_INT(judge(e), STK_VERDICT_DECODE);
+    CHECK_STR(judged.text,
+              "input-bound: GPU waits 46 % (decode); 100 % of the pictures are decoded by the "
+              "GPU's engines, which are the limit: they are busy 97 % of the time; decoding gives "
+              "2,900 img/s, the GPU takes 7,700. Remedies: keep decoded pictures in memory, stage "
+              "at 256 px (predicted 2.1x).");
+    CHECK(isnan(remedy_with("--cache decoded")->gain)); /* nobody knows what the cores can do */
+    CHECK(strstr(judged.text, "nan") == NULL && strstr(judged.evidence, "nan") == NULL);
+    e.rates.device_first = true;
+    judge(e);
+    CHECK_CONTAINS(judged.text, "decode on the cores too: the GPU then waits less for decoding");
+    CHECK(remedy_with("--decode both") != NULL);
+    e = shared_evidence(0.5, 97); /* first its share, and cores that stand idle */
+    e.rates.device_first = true;
+    e.rates.decode = 400;
+    judge(e);
+    CHECK_NEAR(remedy_with("--decode both")->gain, 7700 / 2900.0, 1e-6);
+    CHECK(remedy_with("--workers") == NULL);
+    e = shared_evidence(1, 97);
+    e.is_staged = true;
+    e.has_cache = true;
+    e.cache_hits = 1;
+    judge(e);
+    CHECK_INT(judged.event.remedy_count, 0);
+    CHECK_CONTAINS(judged.text, "the GPU takes 7,700. Smaller pictures would help.");
+    judge(shared_evidence(0.49, 97));
+    CHECK(strstr(judged.text, "the limit") == NULL);
+    judge(shared_evidence(0.5, 90));
+    CHECK(strstr(judged.text, "the limit") == NULL);
+    e = shared_evidence(1, 97); /* its use is not known: it did what it could */
+    e.jpeg_util = e.rates.device_decode = NAN;
+    judge(e);
+    CHECK(strstr(judged.text, "the limit") == NULL && strstr(judged.text, "nan") == NULL);
+    CHECK_CONTAINS(judged.text, "decoding gives 2,900 img/s");
+    CHECK_CONTAINS(judged.evidence, "; decoded by the GPU 100 %; CPU");
+}
+
+static void a_gpu_that_feeds_itself_is_fine(void) {
+    stk_evidence e = gpu_evidence();
+    e.device_decoded = 0.923;
+    e.device_used = true;
+    e.decode_engines = 7;
+    e.jpeg_util = 41;
+    e.rates.device_decode = NAN;
+    CHECK_INT(judge(e), STK_VERDICT_FINE);
+    CHECK_STR(judged.text, "fine: GPU waits 1 % for data; 7,680 img/s, 3,600 batches a minute, GPU "
+                           "utilisation 97 %; 92 % of the pictures are decoded by the GPU's "
+                           "engines.");
+    e.decode_engines = 0;
+    judge(e);
+    CHECK_CONTAINS(judged.text, "; 92 % of the pictures are decoded by the GPU.");
+    e.device_decoded = NAN;
+    judge(e);
+    CHECK(strstr(judged.text, "of the pictures") == NULL);
+    CHECK(isnan(judged.event.device_decoded));
+}
+
 /* Counters that miss something do not hide what was measured. */
 static void rates_that_are_not_known(void) {
     stk_evidence e = starved_evidence();
@@ -809,6 +961,10 @@ static const check_test tests[] = {
     TEST(computing_is_all_there_is),
     TEST(a_machine_without_a_gpu),
     TEST(decoded_pictures_are_kept_where_there_is_room),
+    TEST(engines_that_stand_idle),
+    TEST(cores_that_limit_beside_engines),
+    TEST(engines_that_limit),
+    TEST(a_gpu_that_feeds_itself_is_fine),
     TEST(rates_that_are_not_known),
     TEST(a_quick_look_judges_the_batch),
     TEST(a_quick_look_leaves_preparations_out),

@@ -61,6 +61,7 @@ static const stk_event_epoch epoch_event = {
 static const stk_event_sample sample_event = {
     .gpu_util = 93,
     .sm_activity = 41.5,
+    .jpeg_util = 37.5,
     .gpu_memory_used = 18e9,
     .gpu_memory_total = 24e9,
     .gpu_power_w = 250.5,
@@ -211,6 +212,7 @@ static void all_figures_have_base_units(void) {
         "stoker_epoch_time_ratio{part=\"other\"} 0",
         "stoker_gpu_utilization_ratio 0.93",
         "stoker_gpu_sm_activity_ratio 0.415",
+        "stoker_gpu_jpeg_utilization_ratio 0.375",
         "stoker_gpu_memory_used_bytes 18000000000",
         "stoker_gpu_clock_hertz 1410000000",
         "stoker_gpu_power_watts 250.5",

@@ -210,6 +210,37 @@ static void foreign_text_is_no_markup(void) {
     close_sheet(&s);
 }
 
+/* Who decoded is told where something is known of a device that decodes. */
+static void who_decoded_is_told(void) {
+    static const struct {
+        double share, jpeg_util;
+        const char *line;
+    } cases[] = {
+        {0.923, 41.4, "<p>Pictures: decoded by the GPU 92 %, engines busy 41 % on average.</p>"},
+        {0, 0, "<p>Pictures: decoded by the GPU 0 %, engines busy 0 % on average.</p>"},
+        {1, NAN, "<p>Pictures: decoded by the GPU 100 %.</p>"},
+        {0, NAN, NULL},
+        {NAN, 41, NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        sheet s;
+        open_sheet(&s);
+        const stk_observer *to = &s.history.sink.observer;
+        stk_event_verdict verdict = told_verdict();
+        verdict.device_decoded = cases[i].share;
+        verdict.jpeg_util = cases[i].jpeg_util;
+        to->verdict(to->user, &verdict);
+        const char *html = render(&s);
+        check_sound(html);
+        if (cases[i].line != NULL) {
+            CHECK_CONTAINS(html, cases[i].line);
+        } else {
+            CHECK(strstr(html, "decoded by the GPU") == NULL);
+        }
+        close_sheet(&s);
+    }
+}
+
 static void an_empty_run_has_a_page(void) {
     sheet s;
     open_sheet(&s);
@@ -476,6 +507,7 @@ static void a_page_without_memory_is_an_error(void) {
 static const check_test tests[] = {
     TEST(a_page_has_every_section),
     TEST(foreign_text_is_no_markup),
+    TEST(who_decoded_is_told),
     TEST(an_empty_run_has_a_page),
     TEST(one_epoch_is_drawn),
     TEST(what_is_not_finite_is_left_out),

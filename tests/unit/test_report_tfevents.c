@@ -355,7 +355,8 @@ static const stk_event_sample sample_event = {.at_s = 7.9,
                                               .wait_fraction = NAN,
                                               .batches_ready = 3,
                                               .slots = -1,
-                                              .workers = -1};
+                                              .workers = -1,
+                                              .jpeg_util = 41};
 
 static const stk_event_verdict verdict_event = {
     .name = "decode-bound",
@@ -571,11 +572,12 @@ static void the_machine_has_seconds(void) {
     event_log *log = read_folder(r.parent, "tensorboard/machine");
     CHECK(log->sound);
     check_scalar(log, "gpu/util", 0, 7, 93);
+    check_scalar(log, "gpu/jpeg_util", 0, 7, 41);
     check_scalar(log, "gpu/memory_used", 0, 7, 1e9);
     check_scalar(log, "host/cpu", 0, 7, 55.5);
     check_scalar(log, "host/resident", 0, 7, 2e9);
     check_scalar(log, "loader/batches_ready", 0, 7, 3);
-    CHECK_INT(count_kind(log, SCALAR), 6);
+    CHECK_INT(count_kind(log, SCALAR), 7);
     end(&r);
 }
 

@@ -80,6 +80,9 @@ static void what_was_written_is_read(void) {
     CHECK_STR(r->view.verdict->remedies[0].flags, "stoker stage --size 256");
     CHECK_NEAR(r->view.verdict->remedies[0].gain, 2.1, 1e-9);
     CHECK(isnan(r->view.verdict->remedies[1].gain));
+    CHECK_NEAR(r->moments[4].values[STK_GAUGE_JPEG_UTIL], 41, 1e-9);
+    CHECK_NEAR(r->view.verdict->device_decoded, 0.92, 1e-9);
+    CHECK_NEAR(r->view.verdict->jpeg_util, 41, 1e-9);
     CHECK_INT(r->notes[STK_NOTE_BAD_IMAGE].total, 1);
     CHECK_INT(r->notes[STK_NOTE_DECISION].total, 1);
     CHECK_STR(r->notes[STK_NOTE_WARNING].items[0].what, "a class is rare");
@@ -188,6 +191,8 @@ static void damage_is_named_and_passed_over(void) {
     CHECK_INT(run.history.row_count, 1);
     CHECK_NEAR(run.history.rows[0].val_acc1, 50, 0);
     CHECK_INT(run.history.view.verdict->remedy_count, STK_MOST_REMEDIES);
+    CHECK(isnan(run.history.view.verdict->device_decoded)); /* as in runs of earlier versions */
+    CHECK(isnan(run.history.moments[0].values[STK_GAUGE_JPEG_UTIL]));
     CHECK_INT(run.history.view.summary->epochs_done, -1);
     stk_run_read_close(&run);
     stk_report_runs report = {0};

@@ -421,10 +421,10 @@ static void folders_without_a_run(void) {
 }
 
 static void one_object_for_programs(void) {
-    static const char *const keys[] = {"state",  "pid",  "status",    "stop_reason",  "epoch",
-                                       "epochs", "step", "steps",     "loss",         "left_s",
-                                       "used_s", "cpu",  "best_acc1", "submission",   "gpu_util",
-                                       "since",  "data", "run_dir",   "budget_left_s"};
+    static const char *const keys[] = {"state",  "pid",  "status",    "stop_reason",   "epoch",
+                                       "epochs", "step", "steps",     "loss",          "left_s",
+                                       "used_s", "cpu",  "best_acc1", "submission",    "gpu_util",
+                                       "since",  "data", "run_dir",   "budget_left_s", "jpeg_util"};
     for (int i = 0; i < 2; i++) {
         stk_error err = {0};
         stk_str text = {0};

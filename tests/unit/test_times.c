@@ -129,6 +129,23 @@ static void waits_are_what_the_counters_gained(void) {
     CHECK_NEAR(spent.wait_s, 3, 1e-9);
 }
 
+/* Workers without a slot wait for a device, if one decodes meanwhile. */
+static void waits_for_a_device_that_decodes(void) {
+    stk_loader_counters before = {.wait_ns = 1000000000, .device_images = 7, .slot_wait_ns = 9};
+    stk_loader_counters after = before;
+    stk_spent spent = {0};
+    after.wait_ns += 2000000000;
+    after.read_wait_ns += 1000000000;
+    after.slot_wait_ns += 3000000000;
+    stk_spent_wait(&spent, &before, &after);
+    CHECK_NEAR(spent.decode_s, 0, 0);
+    after.device_images++;
+    after.decode_ns += 500000000;
+    stk_spent_wait(&spent, &before, &after);
+    CHECK_NEAR(spent.decode_s, 3.5, 1e-9);
+    CHECK_NEAR(spent.read_s, 2, 1e-9);
+}
+
 /* Stretches follow each other without a gap. */
 static void an_account_loses_nothing(void) {
     stk_account account = {.since_ns = 5000000000};
@@ -170,6 +187,7 @@ static const check_test tests[] = {
     TEST(waiting_has_a_reason),
     TEST(nothing_is_negative_and_all_adds_up),
     TEST(waits_are_what_the_counters_gained),
+    TEST(waits_for_a_device_that_decodes),
     TEST(an_account_loses_nothing),
     TEST(between_two_moments),
 };

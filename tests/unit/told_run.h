@@ -87,7 +87,8 @@ static inline stk_event_sample told_sample(double at_s, const float *cores, int 
                               .wait_fraction = 0.25,
                               .batches_ready = 3,
                               .slots = 8,
-                              .workers = 4};
+                              .workers = 4,
+                              .jpeg_util = 41};
 }
 
 static inline stk_event_verdict told_verdict(void) {
@@ -101,7 +102,9 @@ static inline stk_event_verdict told_verdict(void) {
                                .gpu_memory_total = 24e9,
                                .remedy_count = 2,
                                .remedies = {{"stage at 256 px", "stoker stage --size 256", 2.1},
-                                            {"more workers", "--workers 32", NAN}}};
+                                            {"more workers", "--workers 32", NAN}},
+                               .device_decoded = 0.92,
+                               .jpeg_util = 41};
 }
 
 static inline stk_summary told_summary(void) {

@@ -38,6 +38,7 @@
 enum {
     SHOWN_UTIL,
     SHOWN_SM,
+    SHOWN_JPEG,
     SHOWN_MEMORY,
     SHOWN_MEMORY_TOTAL,
     SHOWN_CLOCK,
@@ -134,6 +135,7 @@ static void count_sample(stk_training_monitor *monitor, const stk_event_sample *
     bool throttled = sample->gpu_throttled != NULL && sample->gpu_throttled[0] != '\0';
     add(&shown[SHOWN_UTIL], sample->gpu_util);
     add(&shown[SHOWN_SM], sample->sm_activity);
+    add(&shown[SHOWN_JPEG], sample->jpeg_util);
     add(&shown[SHOWN_MEMORY], sample->gpu_memory_used);
     add(&shown[SHOWN_MEMORY_TOTAL], sample->gpu_memory_total);
     add(&shown[SHOWN_CLOCK], sample->gpu_clock_mhz / sample->gpu_clock_most_mhz);
@@ -190,7 +192,13 @@ static double per(double count, double time_s) {
     return time_s > 0 ? count / time_s : NAN;
 }
 
-/* Seconds of all decode workers: decoding and augmentation. */
+/* Pictures that the device decoded between two snapshots. */
+static double device_images(const counter_snapshot *a, const counter_snapshot *b) {
+    return (double)(b->loader.device_images - a->loader.device_images);
+}
+
+/* Seconds of all decode workers: decoding and augmentation. Pictures that the device decoded take
+ * none. */
 static double decoded_s(const counter_snapshot *a, const counter_snapshot *b) {
     return seconds(a->loader.decode_ns, b->loader.decode_ns) +
            seconds(a->loader.augment_ns, b->loader.augment_ns);
@@ -216,17 +224,33 @@ static double fixed_s(const stk_evidence *e) {
     return per(e->is_gpu ? idle * device_s : passes_s, (double)e->steps);
 }
 
+/*
+ * The part of waiting that is storage's. While the device decodes, workers that wait for bytes say
+ * little: the times know how long pictures were under way on the device.
+ */
+static double storage_share(const counter_snapshot *a, const counter_snapshot *b,
+                            const stk_times *times) {
+    double read_wait_s = seconds(a->loader.read_wait_ns, b->loader.read_wait_ns);
+    return device_images(a, b) > 0 ? per(times->read_s, times->read_s + times->decode_s)
+                                   : per(read_wait_s, read_wait_s + decoded_s(a, b));
+}
+
 /* The rate of each stage alone. A stage that did not limit training shows no rate. */
 static stk_rates rates_between(const stk_training_monitor *monitor, const counter_snapshot *a,
                                const counter_snapshot *b, const stk_evidence *e) {
     const stk_loader_counters *x = &a->loader;
     const stk_loader_counters *y = &b->loader;
     double images = (double)(y->images - x->images);
+    stk_decoded decoded = {.images = images,
+                           .device_images = device_images(a, b),
+                           .cores_s = decoded_s(a, b),
+                           .seconds = b->at_s - a->at_s,
+                           .jpeg_util = e->jpeg_util};
     double trained = trained_between(monitor, a, b);
     double copy_s = b->copy_s - a->copy_s;
     bool by_storage = e->storage_share > 0.5 && e->times.read_s > 0;
-    return (stk_rates){.storage = by_storage ? e->images_per_second : INFINITY,
-                       .decode = per(images, decoded_s(a, b)),
+    stk_rates rates = {.storage = by_storage ? e->images_per_second : INFINITY,
+                       .device_first = monitor->config.device_first,
                        .workers = y->workers,
                        .cores = stk_machine_cores(),
                        .copy = copy_s > 0 ? per(trained, copy_s) : INFINITY,
@@ -238,13 +262,14 @@ static stk_rates rates_between(const stk_training_monitor *monitor, const counte
                        .native = monitor->config.recipe->native,
                        .img_size = monitor->config.recipe->img_size,
                        .images = (int64_t)monitor->config.search->facts.train_count};
+    stk_rates_take_decoded(&rates, &decoded);
+    return rates;
 }
 
 static stk_evidence evidence_between(const stk_training_monitor *monitor, const counter_snapshot *a,
                                      const counter_snapshot *b) {
     double hits = (double)(b->store.cache_hits - a->store.cache_hits);
     double misses = (double)(b->store.cache_misses - a->store.cache_misses);
-    double read_wait_s = seconds(a->loader.read_wait_ns, b->loader.read_wait_ns);
     stk_evidence e = {
         .seconds = b->at_s - a->at_s,
         .steps = b->steps - a->steps,
@@ -252,14 +277,17 @@ static stk_evidence evidence_between(const stk_training_monitor *monitor, const 
         .is_gpu = !stk_opened_device_is_cpu(&monitor->config.network->opened),
         .may_tune_workers = monitor->config.recipe->loader.tune_workers,
         .prefetch = monitor->config.recipe->loader.prefetch,
-        .storage_share = per(read_wait_s, read_wait_s + decoded_s(a, b)),
         .is_remote = stk_store_is_remote(monitor->config.store),
         .has_cache = hits + misses > 0,
         .is_staged = stk_store_has_shards(monitor->config.store),
         .first_epoch = a->epoch <= 1,
         .cache_hits = per(hits, hits + misses),
         .cache_room = (double)stk_storage_memory_room(),
+        .device_decodes = monitor->config.device_decodes,
+        .device_used = monitor->config.device_used,
+        .decode_engines = monitor->config.decode_engines,
         .gpu_util = mean(&a->shown[SHOWN_UTIL], &b->shown[SHOWN_UTIL]),
+        .jpeg_util = mean(&a->shown[SHOWN_JPEG], &b->shown[SHOWN_JPEG]),
         .sm_activity = mean(&a->shown[SHOWN_SM], &b->shown[SHOWN_SM]),
         .gpu_memory_used = mean(&a->shown[SHOWN_MEMORY], &b->shown[SHOWN_MEMORY]),
         .gpu_memory_total = mean(&a->shown[SHOWN_MEMORY_TOTAL], &b->shown[SHOWN_MEMORY_TOTAL]),
@@ -271,8 +299,10 @@ static stk_evidence evidence_between(const stk_training_monitor *monitor, const 
         .iowait = mean(&a->shown[SHOWN_IOWAIT], &b->shown[SHOWN_IOWAIT]),
         .precision = stk_precision_name(monitor->config.network->opened.precision),
         .largest_batch = monitor->largest_batch};
+    e.storage_share = storage_share(a, b, &e.times);
     e.images_per_second = per(trained_between(monitor, a, b), stk_shares_of(&e.times).training_s);
     e.rates = rates_between(monitor, a, b, &e);
+    e.device_decoded = e.rates.device_share;
     return e;
 }
 

@@ -91,6 +91,8 @@ static const metric metrics[] = {
      SAMPLE(gpu_util), PERCENT},
     {"gpu_sm_activity_ratio", "Share of the multiprocessors' time with a warp on them.",
      SAMPLE(sm_activity), PERCENT},
+    {"gpu_jpeg_utilization_ratio", "Share of the last second in which the JPEG engines were busy.",
+     SAMPLE(jpeg_util), PERCENT},
     {"gpu_memory_used_bytes", "GPU memory in use, by everybody.", SAMPLE(gpu_memory_used), 1},
     {"gpu_memory_bytes", "GPU memory that there is.", SAMPLE(gpu_memory_total), 1},
     {"gpu_power_watts", "Power that the GPU draws.", SAMPLE(gpu_power_w), 1},

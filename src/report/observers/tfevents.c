@@ -60,6 +60,7 @@ static const curve step_curves[] = {
 static const curve sample_curves[] = {
     {"gpu/util", offsetof(stk_event_sample, gpu_util)},
     {"gpu/sm_activity", offsetof(stk_event_sample, sm_activity)},
+    {"gpu/jpeg_util", offsetof(stk_event_sample, jpeg_util)},
     {"gpu/memory_used", offsetof(stk_event_sample, gpu_memory_used)},
     {"gpu/power_w", offsetof(stk_event_sample, gpu_power_w)},
     {"gpu/temperature_c", offsetof(stk_event_sample, gpu_temperature_c)},

@@ -307,7 +307,8 @@ static const timeline said_timelines[] = {
 
 static const timeline gpu_timelines[] = {
     TIMELINE("plot-gpu", "GPU, %", true, TRACK("some kernel runs", GPU_UTIL, 0x3b6fb6, 1, 0, false),
-             TRACK("multiprocessors active", SM_ACTIVITY, 0x3f9d6c, 1, 0, false)),
+             TRACK("multiprocessors active", SM_ACTIVITY, 0x3f9d6c, 1, 0, false),
+             TRACK("JPEG engines busy", JPEG_UTIL, 0xe07b39, 1, 0, false)),
     TIMELINE("plot-gpu-memory", "GPU memory, GB", false,
              TRACK("used", GPU_MEMORY_USED, 0x8268ad, GIGA, 0, false),
              TRACK("by this run", GPU_MEMORY_OWN, 0x3b6fb6, GIGA, 0, false),

@@ -46,6 +46,20 @@ static void put_remedies(stk_str *out, const stk_event_verdict *verdict) {
     stk_str_append(out, "</ol>\n");
 }
 
+/* Who decoded the pictures; nothing where nothing is known of a device that decodes. */
+static void put_decoding(stk_str *out, const stk_event_verdict *verdict) {
+    double share = verdict->device_decoded;
+    bool engines = isfinite(verdict->jpeg_util);
+    if (!isfinite(share) || (!(share > 0) && !engines)) {
+        return;
+    }
+    stk_str_appendf(out, "<p>Pictures: decoded by the GPU %.0f %%", 100 * share);
+    if (engines) {
+        stk_str_appendf(out, ", engines busy %.0f %% on average", verdict->jpeg_util);
+    }
+    stk_str_append(out, ".</p>\n");
+}
+
 static void put_verdict(stk_str *out, const stk_run_history *history) {
     const stk_event_verdict *verdict = stk_run_view_verdict(&history->view);
     const char *kind = verdict == NULL ? "" : verdict->fine ? " class=\"fine\"" : " class=\"slow\"";
@@ -70,6 +84,7 @@ static void put_verdict(stk_str *out, const stk_run_history *history) {
     if (verdict->batch != NULL) {
         stk_page_put_in(out, "<p>", verdict->batch, "</p>\n");
     }
+    put_decoding(out, verdict);
     put_remedies(out, verdict);
     stk_page_close_section(out);
 }

@@ -59,6 +59,7 @@ static void take_epoch(stk_run_history *history, const stk_event_epoch *event) {
 static const size_t gauge_offsets[] = {
     [STK_GAUGE_GPU_UTIL] = offsetof(stk_event_sample, gpu_util),
     [STK_GAUGE_SM_ACTIVITY] = offsetof(stk_event_sample, sm_activity),
+    [STK_GAUGE_JPEG_UTIL] = offsetof(stk_event_sample, jpeg_util),
     [STK_GAUGE_GPU_MEMORY_USED] = offsetof(stk_event_sample, gpu_memory_used),
     [STK_GAUGE_GPU_MEMORY_TOTAL] = offsetof(stk_event_sample, gpu_memory_total),
     [STK_GAUGE_GPU_MEMORY_OWN] = offsetof(stk_event_sample, gpu_memory_own),

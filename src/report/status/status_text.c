@@ -24,8 +24,9 @@ static const char *moment(char *buf, size_t size, int64_t wall_ns) {
 static const char *const step_keys[] = {"fold", "epoch", "epochs", "step",  "steps",
                                         "loss", "acc1",  "lr",     "left_s"};
 static const char *const sample_keys[] = {
-    "gpu_util", "sm_activity", "gpu_memory_used", "gpu_memory_total", "gpu_memory_own",
-    "cpu",      "cpu_own",     "resident",        "batches_ready",    "slots"};
+    "gpu_util",         "sm_activity",    "jpeg_util", "gpu_memory_used",
+    "gpu_memory_total", "gpu_memory_own", "cpu",       "cpu_own",
+    "resident",         "batches_ready",  "slots"};
 
 static void put_whole(stk_json_writer *writer, const char *key, int64_t value) {
     stk_json_key(writer, key);
@@ -254,6 +255,7 @@ static void put_machine(const stk_run_status *status, stk_str *out) {
     }
     put_share(&row, &between, "GPU", sample->gpu_util);
     put_share(&row, &between, "SM", sample->sm_activity);
+    put_share(&row, &between, "JPEG engines", sample->jpeg_util > 0 ? sample->jpeg_util : NAN);
     if (isfinite(sample->gpu_memory_used) && sample->gpu_memory_total > 0) {
         stk_str_appendf(&row, "%sGPU memory %s", between,
                         stk_format_bytes(text, sizeof text, (uint64_t)sample->gpu_memory_used));

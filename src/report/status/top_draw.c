@@ -332,6 +332,7 @@ static void draw_gpu(top_frame *f) {
     }
     draw_percent(f, "GPU", sample->gpu_util, GREEN, note);
     draw_percent(f, "SM", sample->sm_activity, GREEN, NULL);
+    draw_percent(f, "JPEG", sample->jpeg_util > 0 ? sample->jpeg_util : NAN, GREEN, NULL);
     if (isfinite(used) && total > 0) {
         snprintf(note, sizeof note, "%s of %s",
                  stk_format_bytes(text[0], sizeof text[0], (uint64_t)fmax(used, 0)),

@@ -66,8 +66,8 @@ ROWS(times_rows, SECONDS(read_s), SECONDS(decode_s), SECONDS(queue_s), SECONDS(c
 #undef OF
 #define OF stk_event_sample
 
-ROWS(sample_rows, SECONDS(at_s), NUMBER(gpu_util), NUMBER(sm_activity), NUMBER(gpu_memory_used),
-     NUMBER(gpu_memory_total), NUMBER(gpu_memory_own), NUMBER(gpu_power_w),
+ROWS(sample_rows, SECONDS(at_s), NUMBER(gpu_util), NUMBER(sm_activity), NUMBER(jpeg_util),
+     NUMBER(gpu_memory_used), NUMBER(gpu_memory_total), NUMBER(gpu_memory_own), NUMBER(gpu_power_w),
      NUMBER(gpu_temperature_c), NUMBER(gpu_clock_mhz), NUMBER(gpu_clock_most_mhz),
      TEXT(gpu_throttled), NUMBER(pcie_in), NUMBER(pcie_out), NUMBER(cpu), NUMBER(cpu_own),
      NUMBER(iowait), NUMBER(resident), NUMBER(memory_used), NUMBER(disk_read), NUMBER(disk_written),
@@ -79,7 +79,8 @@ ROWS(sample_rows, SECONDS(at_s), NUMBER(gpu_util), NUMBER(sm_activity), NUMBER(g
 
 ROWS(verdict_rows, TEXT(name), TEXT(text), TEXT(evidence), TRUTH(fine), TRUTH(first), TEXT(batch),
      NUMBER(images_per_second), NUMBER(wait_fraction), NUMBER(gpu_util), NUMBER(gpu_memory_used),
-     NUMBER(gpu_memory_total), LIST(REMEDIES, remedies, remedy_count));
+     NUMBER(gpu_memory_total), NUMBER(device_decoded), NUMBER(jpeg_util),
+     LIST(REMEDIES, remedies, remedy_count));
 
 #undef OF
 #define OF stk_remedy

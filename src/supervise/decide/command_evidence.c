@@ -64,6 +64,7 @@ typedef struct evidence_sample {
     double at_s;
     double util; /* percent; NaN: unknown, as for all figures below */
     double sm_activity;
+    double jpeg_util;
     double memory;       /* bytes that the command holds on the GPUs */
     bool memory_is_own;  /* from NVML's process list, not the rise above the level */
     double memory_total; /* bytes */
@@ -263,6 +264,7 @@ void stk_command_evidence_add(stk_command_evidence *s, const stk_event_sample *s
     *l = (evidence_sample){.at_s = sample->at_s,
                            .util = sample->gpu_util,
                            .sm_activity = sample->sm_activity,
+                           .jpeg_util = sample->jpeg_util,
                            .memory = memory_of(s, sample),
                            .memory_is_own = !isnan(sample->gpu_memory_own),
                            .memory_total = sample->gpu_memory_total,
@@ -510,17 +512,20 @@ static int64_t images_of_epoch(const stk_command_progress *progress, int64_t bat
 /* Adds the GPU figures of the samples in an interval. */
 static void add_gpu(const stk_command_evidence *s, double from_s, double to_s, stk_evidence *e) {
     known_mean sm = {0};
+    known_mean jpeg = {0};
     known_mean clock = {0};
     known_mean throttled = {0};
     for (uint64_t number = first_after(s, from_s); number < s->next; number++) {
         const evidence_sample *l = sample_at(s, number);
         if (!(l->at_s > to_s)) {
             add_to(&sm, l->sm_activity);
+            add_to(&jpeg, l->jpeg_util);
             add_to(&clock, l->clock);
             add_to(&throttled, l->throttled);
         }
     }
     e->sm_activity = mean_of(sm);
+    e->jpeg_util = mean_of(jpeg);
     e->gpu_clock = mean_of(clock);
     e->throttled = s->throttled;
     e->throttled_share = mean_of(throttled);
@@ -554,6 +559,7 @@ void stk_command_evidence_judge(const stk_command_evidence *s, const stk_evidenc
                       .storage_share = NAN,
                       .cache_hits = NAN,
                       .cache_room = NAN,
+                      .device_decoded = NAN,
                       .gpu_util = summary->activity,
                       .gpu_memory_used = summary->memory_used,
                       .gpu_memory_total = summary->memory_total,
