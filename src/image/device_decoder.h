@@ -84,6 +84,9 @@ typedef struct stk_device_decoder_counts {
 /* Any thread may call these at any time between opening and closing the decoder. */
 typedef struct stk_device_decoder {
     void *state; /* the backend's; NULL: there is no decoder */
+    /* What it decodes with is what the network computes with: it is for times in which that has
+     * nothing to do. */
+    bool is_sparing;
     stk_offer (*offer)(void *state, const stk_device_picture *picture);
     /* Whether a picture might be taken now: cheap, to be asked before planning. */
     stk_offer (*mood)(void *state);

@@ -5,7 +5,8 @@
  * bytes stay with the task, so that a picture that the device could not decode becomes ready once
  * more, for the CPU. Where the device has no room, a worker decodes the picture itself if the
  * consumer is out of batches; otherwise there is time to wait for the device, which takes less of
- * the machine.
+ * the machine. A device that decodes with the processors that the network needs gets pictures only
+ * while there is no batch.
  */
 #include "loader/pipeline.h"
 
@@ -37,10 +38,16 @@ static void end_picture(void *user, bool good) {
     pthread_mutex_unlock(&l->lock);
 }
 
+/* Whether the device has better things to do than decoding. */
+static bool is_spared(const stk_loader *l) {
+    return l->config.decoder.is_sparing && !l->config.device_first &&
+           atomic_load(&l->batches_ready) > 0;
+}
+
 /* Whether the task's own sample may be offered: it was read, and its bytes are those of a file. */
 static bool may_offer(const stk_loader *l, const loader_task *t) {
     const stk_device_decoder *decoder = &l->config.decoder;
-    return decoder->state != NULL && !t->is_for_cpu && t->item.read.path != NULL &&
+    return decoder->state != NULL && !is_spared(l) && !t->is_for_cpu && t->item.read.path != NULL &&
            t->item.read.error.status == STK_OK && !stk_store_caches_decoded(l->config.store) &&
            decoder->mood(decoder->state) != STK_OFFER_REFUSED;
 }
@@ -89,7 +96,7 @@ stk_status stk_worker_offload(decode_worker *w, loader_task *t, batch_slot *s, b
 
 bool stk_loader_waits_for_device(const stk_loader *l) {
     const stk_device_decoder *decoder = &l->config.decoder;
-    return decoder->state != NULL && !l->paused &&
+    return decoder->state != NULL && !l->paused && !is_spared(l) &&
            (l->config.device_first || atomic_load(&l->batches_ready) > 0) &&
            decoder->mood(decoder->state) == STK_OFFER_FULL;
 }

@@ -122,6 +122,11 @@ static void open_lane(cuda_decoder *d) {
     }
 }
 
+/* Under the lock: whether pictures wait for the thread. */
+static bool is_gathering(const cuda_decoder *d) {
+    return !d->quit && !d->lost && d->filling != NULL && d->filling->group.count > 0;
+}
+
 /*
  * Takes the lane that gathers pictures. With `at_once` it does not wait for pictures. NULL: there
  * are none.
@@ -132,21 +137,24 @@ static lane *take_lane(cuda_decoder *d, bool at_once) {
     while (!at_once && !d->quit && !d->lost && d->filling->group.count == 0) {
         pthread_cond_wait(&d->work, &d->lock);
     }
-    if (!d->quit && !d->lost && d->filling != NULL && d->filling->group.count > 0) {
-        if (d->filling->group.count < FEW_PICTURES && !at_once) {
-            (void)stk_cond_wait_until(&d->work, &d->lock, stk_clock_ns() + GATHER_NS);
-        }
-        taken = d->lost ? NULL : d->filling;
+    int64_t end = stk_clock_ns() + GATHER_NS;
+    while (!at_once && is_gathering(d) && d->filling->group.count < FEW_PICTURES &&
+           stk_cond_wait_until(&d->work, &d->lock, end)) {
     }
-    if (taken != NULL) {
+    if (is_gathering(d)) {
+        taken = d->filling;
         d->filling = NULL;
         atomic_store(&d->mood, STK_OFFER_FULL);
         open_lane(d);
         while (taken->copying > 0) {
             pthread_cond_wait(&d->idle, &d->lock);
         }
-        taken->since_ns = stk_clock_ns();
-        taken->state = taken->state == LANE_LOST ? LANE_LOST : LANE_RUNNING;
+        if (d->lost) {
+            taken = NULL;
+        } else {
+            taken->since_ns = stk_clock_ns();
+            taken->state = LANE_RUNNING;
+        }
     }
     pthread_mutex_unlock(&d->lock);
     return taken;
@@ -248,7 +256,9 @@ static stk_offer offer(void *state, const stk_device_picture *picture) {
     if (l->copying == 0) {
         pthread_cond_broadcast(&d->idle);
     }
-    pthread_cond_signal(&d->work);
+    if (place.index == 0 || place.index == FEW_PICTURES - 1) {
+        pthread_cond_signal(&d->work);
+    }
     pthread_mutex_unlock(&d->lock);
     return STK_OFFER_TAKEN;
 }
@@ -320,6 +330,7 @@ static void counts(void *state, stk_device_decoder_counts *to) {
 
 stk_device_decoder stk_cuda_decoder_for_loaders(cuda_decoder *d) {
     return (stk_device_decoder){.state = d,
+                                .is_sparing = d->engines == 0,
                                 .offer = offer,
                                 .mood = mood,
                                 .check = check,
@@ -348,7 +359,9 @@ static stk_status open_jpeg(cuda_decoder *d, stk_error *err) {
         return status;
     }
     cuda_jpeg *j = &d->jpeg;
-    int result = j->create(CUDA_JPEG_BY_ENGINES, NULL, NULL, 0, &d->tools.handle);
+    int result = d->config.by_processors
+                     ? CUDA_JPEG_NO_SUCH_WAY
+                     : j->create(CUDA_JPEG_BY_ENGINES, NULL, NULL, 0, &d->tools.handle);
     if (result == CUDA_JPEG_GOOD) {
         bool told = j->engines != NULL &&
                     j->engines(d->tools.handle, &engines, &cores) == CUDA_JPEG_GOOD && engines > 0;
@@ -357,8 +370,7 @@ static stk_status open_jpeg(cuda_decoder *d, stk_error *err) {
     }
     d->tools.handle = NULL;
     return stk_cuda_jpeg_check(
-        j->create(CUDA_JPEG_BY_PROCESSORS, NULL, NULL, 0, &d->tools.handle),
-        "opening nvJPEG", err);
+        j->create(CUDA_JPEG_BY_PROCESSORS, NULL, NULL, 0, &d->tools.handle), "opening nvJPEG", err);
 }
 
 static stk_status open_lanes(cuda_decoder *d, stk_error *err) {
