@@ -241,6 +241,23 @@ void stk_augment_make(const stk_change *change, int size, int channels, uint8_t 
     }
 }
 
+bool stk_augment_map_of(const stk_change *change, int size, stk_augment_map *map) {
+    switch (change->kind) {
+    case STK_CHANGE_SHEAR_X:
+        *map = stk_augment_shear_x_map(change->amount);
+        break;
+    case STK_CHANGE_SHEAR_Y:
+        *map = stk_augment_shear_y_map(change->amount);
+        break;
+    case STK_CHANGE_ROTATE:
+        *map = stk_augment_rotate_map(size, change->amount);
+        break;
+    default:
+        return false;
+    }
+    return true;
+}
+
 bool stk_augment_is_needed(const stk_augment_options *options) {
     return options->rotate > 0 || options->color_jitter > 0 || options->hue > 0 ||
            options->augment == STK_POLICY_TRIVIALAUGMENT ||

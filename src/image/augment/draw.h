@@ -1,13 +1,14 @@
 /*
- * draw.h - for this room and decoders on a device: the random choices for one picture, as a list of changes.
+ * draw.h - inside the library: the random choices for one picture, as a list of changes.
  *
  * Drawing uses a generator and floating point. The list holds integers only, so applying it gives
- * the same pixels on every machine.
+ * the same pixels on every machine and on a GPU (src/backend/cuda/kernels/changes.cu).
  */
 #ifndef STK_IMAGE_AUGMENT_DRAW_H
 #define STK_IMAGE_AUGMENT_DRAW_H
 
 #include "image/augment/augment.h"
+#include "image/augment/ops.h"
 
 /* Units are those of the functions of ops.h. */
 typedef enum stk_change_kind {
@@ -51,5 +52,9 @@ void stk_augment_choose(const stk_augment_options *options, int size, stk_rng *r
  * channels and otherwise do nothing. */
 void stk_augment_make(const stk_change *change, int size, int channels, uint8_t *pixels,
                       uint8_t *spare);
+
+/* The map of a rotation or a shear of a picture of `size` px; false: the change is of another kind.
+ */
+bool stk_augment_map_of(const stk_change *change, int size, stk_augment_map *map);
 
 #endif

@@ -14,13 +14,10 @@
 
 #include "image/augment/compile_twice.h"
 
-#define BLOCK 192        /* values per block; a multiple of whole pixels and whole vectors */
-#define LEVELS 256       /* of a value */
-#define BLEND_BITS 5     /* bits of fraction of a blend before truncation */
-#define HUE_BITS 4       /* bits of fraction of a turned hue */
-#define RED_WEIGHT 19595 /* of grey, in 1/65536: Rec. 601 */
-#define GREEN_WEIGHT 38470
-#define BLUE_WEIGHT 7471
+#define BLOCK 192      /* values per block; a multiple of whole pixels and whole vectors */
+#define LEVELS 256     /* of a value */
+#define BLEND_BITS 5   /* bits of fraction of a blend before truncation */
+#define HUE_BITS 4     /* bits of fraction of a turned hue */
 #define SUM_BLOCKS 256 /* 8-bit values that a 16-bit sum can hold */
 
 /* A part of a picture: each value, and the two other values of its pixel. */
@@ -162,7 +159,8 @@ static void sum_channels(const uint8_t *pixels, size_t count, uint64_t totals[3]
 void stk_augment_contrast(int size, uint8_t *pixels, int factor) {
     uint64_t totals[3];
     sum_channels(pixels, values_of(size), totals);
-    uint64_t grey = RED_WEIGHT * totals[0] + GREEN_WEIGHT * totals[1] + BLUE_WEIGHT * totals[2];
+    uint64_t grey =
+        STK_GREY_RED * totals[0] + STK_GREY_GREEN * totals[1] + STK_GREY_BLUE * totals[2];
     uint64_t one = (uint64_t)size * (uint64_t)size * 65536;
     blend_with_level(size, pixels, (int)((grey + one / 2) / one), factor);
 }
@@ -184,7 +182,7 @@ BODY void grey_of(const channel_block *from, const uint16_t weights[3][BLOCK], u
 }
 
 BODY void saturate_body(int size, uint8_t *pixels, int factor) {
-    static const uint16_t weight_of[3] = {RED_WEIGHT, GREEN_WEIGHT, BLUE_WEIGHT};
+    static const uint16_t weight_of[3] = {STK_GREY_RED, STK_GREY_GREEN, STK_GREY_BLUE};
     uint16_t weights[3][BLOCK];
     for (int i = 0; i < BLOCK; i++) {
         weights[0][i] = weight_of[i % 3];

@@ -23,6 +23,11 @@
 /* Shears are integers in units of 1/65536 px per px. */
 #define STK_SHEAR_ONE 65536
 
+/* Grey of red, green and blue, in units of 1/65536: Rec. 601. */
+#define STK_GREY_RED 19595
+#define STK_GREY_GREEN 38470
+#define STK_GREY_BLUE 7471
+
 /* Fill colour of erased pixels and of pixels from outside the picture: ImageNet's mean. */
 #define STK_FILL_RED 124
 #define STK_FILL_GREEN 116
@@ -70,6 +75,20 @@ void stk_augment_shear_x(int size, int channels, uint8_t *pixels, uint8_t *spare
 void stk_augment_shear_y(int size, int channels, uint8_t *pixels, uint8_t *spare, int shear);
 void stk_augment_translate_x(int size, int channels, uint8_t *pixels, int shift_px);
 void stk_augment_translate_y(int size, int channels, uint8_t *pixels, int shift_px);
+
+/*
+ * The affine map of a rotation or a shear: output pixel (x, y) comes from column x_x * x + x_y * y
+ * + x_at and row y_x * x + y_y * y + y_at, in 1/65536 px. Before blending, positions are rounded to
+ * 1/256 px: a half of that is added, lower bits are dropped.
+ */
+typedef struct stk_augment_map {
+    int64_t x_x, x_y, x_at;
+    int64_t y_x, y_y, y_at;
+} stk_augment_map;
+
+stk_augment_map stk_augment_rotate_map(int size, int millidegrees);
+stk_augment_map stk_augment_shear_x_map(int shear);
+stk_augment_map stk_augment_shear_y_map(int shear);
 
 /* Fills a rectangle, which must lie inside the picture, with the fill colour. */
 void stk_augment_erase(int size, int channels, uint8_t *pixels, int x, int y, int width,

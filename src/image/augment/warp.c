@@ -24,12 +24,6 @@
 #define CHUNK 64 /* pixels that are processed together */
 #define RADIANS_PER_MILLIDEGREE (3.14159265358979323846 / 180000)
 
-/* Where output pixel (x, y) comes from: x_x * x + x_y * y + x_at, and so on; in 1/65536 px. */
-typedef struct map {
-    int64_t x_x, x_y, x_at;
-    int64_t y_x, y_y, y_at;
-} map;
-
 /* The neighbours of a chunk of pixels, four bytes each: red, green, blue, one unused. */
 typedef struct chunk {
     uint32_t places[CHUNK]; /* offset in bytes of the upper left neighbour */
@@ -81,8 +75,8 @@ BODY void blend_neighbours(chunk *c) {
 }
 
 /* Writes a run of pixels, the first of which comes from (x, y). */
-BODY void warp_run_body(const uint8_t *from, uint32_t stride, const map *m, int64_t x, int64_t y,
-                        int count, chunk *c, uint8_t *to) {
+BODY void warp_run_body(const uint8_t *from, uint32_t stride, const stk_augment_map *m, int64_t x,
+                        int64_t y, int count, chunk *c, uint8_t *to) {
     uint32_t x_step = (uint32_t)m->x_x;
     uint32_t y_step = (uint32_t)m->y_x;
     for (int done = 0; done < count; done += CHUNK) {
@@ -113,8 +107,8 @@ BODY void warp_run_body(const uint8_t *from, uint32_t stride, const map *m, int6
     }
 }
 COMPILE_TWICE(warp_run,
-              (const uint8_t *from, uint32_t stride, const map *m, int64_t x, int64_t y, int count,
-               chunk *c, uint8_t *to),
+              (const uint8_t *from, uint32_t stride, const stk_augment_map *m, int64_t x, int64_t y,
+               int count, chunk *c, uint8_t *to),
               (from, stride, m, x, y, count, c, to))
 
 /* Writes one pixel that comes from (x, y) and may have neighbours outside. */
@@ -161,7 +155,8 @@ static void cut_run(int64_t at, int64_t step, int64_t limit, int64_t *first, int
 }
 
 /* Pictures that are not RGB, pixel by pixel. */
-static void warp_any(int size, int channels, uint8_t *pixels, uint8_t *spare, const map *m) {
+static void warp_any(int size, int channels, uint8_t *pixels, uint8_t *spare,
+                     const stk_augment_map *m) {
     uint8_t outside[MOST_CHANNELS];
     memset(outside, STK_FILL_OTHER, sizeof outside);
     memcpy(spare, pixels, (size_t)channels * (size_t)size * (size_t)size);
@@ -176,7 +171,7 @@ static void warp_any(int size, int channels, uint8_t *pixels, uint8_t *spare, co
 }
 
 /* Runs end one column early, because four bytes are read for each three-byte pixel. */
-static void warp_rgb(int size, uint8_t *pixels, uint8_t *spare, const map *m) {
+static void warp_rgb(int size, uint8_t *pixels, uint8_t *spare, const stk_augment_map *m) {
     size_t stride = 3 * (size_t)size;
     memcpy(spare, pixels, stride * (size_t)size);
     chunk c;
@@ -205,7 +200,8 @@ static void warp_rgb(int size, uint8_t *pixels, uint8_t *spare, const map *m) {
     }
 }
 
-static void warp(int size, int channels, uint8_t *pixels, uint8_t *spare, const map *m) {
+static void warp(int size, int channels, uint8_t *pixels, uint8_t *spare,
+                 const stk_augment_map *m) {
     assert(channels <= MOST_CHANNELS);
     if (channels == 3) {
         warp_rgb(size, pixels, spare, m);
@@ -218,12 +214,12 @@ static void warp(int size, int channels, uint8_t *pixels, uint8_t *spare, const 
  * Sine and cosine are rounded to 1/65536, so that the last bits of a machine's mathematics library
  * do not matter. The position of a pixel is its centre, hence half pixels.
  */
-void stk_augment_rotate(int size, int channels, uint8_t *pixels, uint8_t *spare, int millidegrees) {
+stk_augment_map stk_augment_rotate_map(int size, int millidegrees) {
     double angle = millidegrees * RADIANS_PER_MILLIDEGREE;
     int64_t cosine = lround(cos(angle) * PLACE_ONE);
     int64_t sine = lround(sin(angle) * PLACE_ONE);
     int64_t centre_halves = size - 1;
-    map m = {
+    return (stk_augment_map){
         .x_x = cosine,
         .x_y = -sine,
         .x_at = centre_halves * (PLACE_ONE - cosine + sine) / 2,
@@ -231,16 +227,28 @@ void stk_augment_rotate(int size, int channels, uint8_t *pixels, uint8_t *spare,
         .y_y = cosine,
         .y_at = centre_halves * (PLACE_ONE - cosine - sine) / 2,
     };
+}
+
+stk_augment_map stk_augment_shear_x_map(int shear) {
+    return (stk_augment_map){.x_x = PLACE_ONE, .x_y = shear, .x_at = shear / 2, .y_y = PLACE_ONE};
+}
+
+stk_augment_map stk_augment_shear_y_map(int shear) {
+    return (stk_augment_map){.x_x = PLACE_ONE, .y_x = shear, .y_y = PLACE_ONE, .y_at = shear / 2};
+}
+
+void stk_augment_rotate(int size, int channels, uint8_t *pixels, uint8_t *spare, int millidegrees) {
+    stk_augment_map m = stk_augment_rotate_map(size, millidegrees);
     warp(size, channels, pixels, spare, &m);
 }
 
 void stk_augment_shear_x(int size, int channels, uint8_t *pixels, uint8_t *spare, int shear) {
-    map m = {.x_x = PLACE_ONE, .x_y = shear, .x_at = shear / 2, .y_y = PLACE_ONE};
+    stk_augment_map m = stk_augment_shear_x_map(shear);
     warp(size, channels, pixels, spare, &m);
 }
 
 void stk_augment_shear_y(int size, int channels, uint8_t *pixels, uint8_t *spare, int shear) {
-    map m = {.x_x = PLACE_ONE, .y_x = shear, .y_y = PLACE_ONE, .y_at = shear / 2};
+    stk_augment_map m = stk_augment_shear_y_map(shear);
     warp(size, channels, pixels, spare, &m);
 }
 

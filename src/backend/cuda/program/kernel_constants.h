@@ -75,9 +75,41 @@ typedef struct cuda_chunk {
     unsigned short weight; /* 1: there is a copy in the type of activations */
 } cuda_chunk;
 
-/* One random change of a picture: the fields of stk_change. */
+/* What a change is to a kernel; emit/changes.c translates from stk_change_kind. */
+enum cuda_change_kind {
+    CUDA_CHANGE_IDENTITY,
+    CUDA_CHANGE_MAP, /* rotation, shears */
+    CUDA_CHANGE_TRANSLATE_X,
+    CUDA_CHANGE_TRANSLATE_Y,
+    CUDA_CHANGE_BRIGHTNESS,
+    CUDA_CHANGE_SATURATION,
+    CUDA_CHANGE_CONTRAST,
+    CUDA_CHANGE_SHARPNESS,
+    CUDA_CHANGE_POSTERIZE,
+    CUDA_CHANGE_SOLARIZE,
+    CUDA_CHANGE_AUTOCONTRAST,
+    CUDA_CHANGE_EQUALIZE,
+    CUDA_CHANGE_HUE,
+    CUDA_CHANGE_ERASE
+};
+
+/* Fill colour of erased pixels and of pixels from outside, as in image/augment/ops.h. */
+#define CUDA_FILL_RED 124
+#define CUDA_FILL_GREEN 116
+#define CUDA_FILL_BLUE 104
+
+/* Shares of grey in 1/65536, as in image/augment/ops.h. */
+#define CUDA_GREY_RED 19595
+#define CUDA_GREY_GREEN 38470
+#define CUDA_GREY_BLUE 7471
+
+/*
+ * One random change of a picture: the fields of stk_change. CUDA_CHANGE_MAP has the numbers of a
+ * stk_augment_map instead, since only the host computes sines: amount is x_x and y_y, which are the
+ * same; x and y are x_y and y_x; width and height are x_at and y_at.
+ */
 typedef struct cuda_change {
-    int kind; /* stk_change_kind */
+    int kind; /* cuda_change_kind */
     int amount;
     int x, y, width, height;
 } cuda_change;
