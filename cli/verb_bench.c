@@ -42,6 +42,9 @@ static const stk_field loader_rows[] = {
     STK_FIELD(stk_loader_figures, NUMBER, "decode_us", decode_us),
     STK_FIELD(stk_loader_figures, NUMBER, "augment_us", augment_us),
     STK_FIELD(stk_loader_figures, NUMBER, "read_wait_us", read_wait_us),
+    STK_FIELD(stk_loader_figures, NUMBER, "device_share", device_share),
+    STK_FIELD(stk_loader_figures, COUNT, "jpeg_engines", jpeg_engines),
+    STK_FIELD(stk_loader_figures, NUMBER, "cpu_seconds_per_image", cpu_seconds_per_image),
     STK_FIELD(stk_loader_figures, COUNT64, "bad", bad),
 };
 
@@ -94,6 +97,20 @@ static void print_threads(FILE *out, const stk_loader_figures *f) {
             (long long)f->img_size);
 }
 
+/* Who decoded, if a device did, and what was left to the cores. */
+static void print_decoding(FILE *out, const stk_loader_figures *f) {
+    if (f->device[0] != '\0') {
+        char engines[32] = "no JPEG engine";
+        if (f->jpeg_engines > 0) {
+            snprintf(engines, sizeof engines, "%d JPEG engine%s", f->jpeg_engines,
+                     f->jpeg_engines == 1 ? "" : "s");
+        }
+        fprintf(out, "decoded       %.0f %% of the images by %s, which has %s\n",
+                f->device_share * 100, f->device, engines);
+    }
+    fprintf(out, "cpu time      %.0f us per image\n", f->cpu_seconds_per_image * 1e6);
+}
+
 static void print_epochs(FILE *out, const stk_loader_figures *f, const stk_epoch_list *epochs) {
     char memory[32];
     stk_format_bytes(memory, sizeof memory, (uint64_t)f->rss_bytes);
@@ -110,6 +127,7 @@ static void print_epochs(FILE *out, const stk_loader_figures *f, const stk_epoch
     fprintf(out,
             "per image     read %.0f us, decode %.0f us, augment %.0f us, wait for bytes %.0f us\n",
             f->read_us, f->decode_us, f->augment_us, f->read_wait_us);
+    print_decoding(out, f);
     fprintf(out, "memory        %s resident at most\n", memory);
     print_threads(out, f);
     print_bad(out, f);
@@ -128,6 +146,7 @@ static void print_loader_text(FILE *out, const stk_loader_figures *f) {
     fprintf(out,
             "per image     read %.0f us, decode %.0f us, augment %.0f us, wait for bytes %.0f us\n",
             f->read_us, f->decode_us, f->augment_us, f->read_wait_us);
+    print_decoding(out, f);
     fprintf(out, "memory        %s resident\n", memory);
     fprintf(out, "first batch   %.0f ms\n", f->first_batch_ms);
     print_threads(out, f);

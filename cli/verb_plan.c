@@ -60,7 +60,7 @@ static const stk_field device_rows[] = {
     BYTES("weights", weights),     BYTES("gradients", gradients),     BYTES("optimiser", optimiser),
     BYTES("average", average),     BYTES("activations", activations), BYTES("workspace", workspace),
     BYTES("inference", inference), BYTES("total", device_bytes),      BYTES("free", device_free),
-    BYTES("of", device_total),
+    BYTES("of", device_total),     BYTES("decoder", decoder),
 };
 
 static const stk_field host_rows[] = {
@@ -139,6 +139,7 @@ static void print_memory(const stk_estimate *e) {
     print_part("activations", e->activations);
     print_part("workspace", e->workspace);
     print_part("inference", e->inference);
+    print_part("decoder", e->decoder);
     printf("memory of the host besides, at most, with %d workers\n", e->workers);
     print_part("batches", e->batches);
     print_part("reads", e->reads);

@@ -127,6 +127,7 @@ typedef struct stk_estimate {
     uint64_t activations, workspace; /* of a training step; activations: all that the executable
                                         takes beside its workspace */
     uint64_t inference;              /* what validation needs in addition */
+    uint64_t decoder;                /* of pictures, on the device; 0: there is none */
     uint64_t device_bytes;           /* the sum of the above */
     uint64_t device_free, device_total;
     /* Bytes on the host: */

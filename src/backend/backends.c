@@ -47,3 +47,7 @@ stk_status stk_backend_find(const char *device, stk_backend_choice *choice, stk_
     }
     return STK_FAIL(err, STK_ERR_USAGE, "--device %s: give auto, cpu or cuda[:N]", device);
 }
+
+bool stk_backend_is_cpu(const stk_backend *backend) {
+    return strcmp(backend->name, stk_cpu_backend.name) == 0;
+}

@@ -17,4 +17,7 @@ typedef struct stk_backend_choice {
 STK_CHECKED stk_status stk_backend_find(const char *device, stk_backend_choice *choice,
                                         stk_error *err);
 
+/* Whether devices of this backend compute in the host's memory, on the host's cores. */
+bool stk_backend_is_cpu(const stk_backend *backend);
+
 #endif

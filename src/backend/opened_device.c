@@ -39,7 +39,7 @@ void stk_opened_device_close(stk_opened_device *opened) {
 }
 
 bool stk_opened_device_is_cpu(const stk_opened_device *opened) {
-    return strcmp(opened->backend->name, "cpu") == 0;
+    return stk_backend_is_cpu(opened->backend);
 }
 
 double stk_opened_device_end_s(const stk_opened_device *opened) {

@@ -73,6 +73,7 @@ stk_status stk_memory_check(const stk_memory_ask *ask, stk_error *err) {
     stk_device_memory memory = {0};
     uint64_t bytes = 0;
     stk_status status = ask->backend->memory(ask->device, &memory, err);
+    memory.free_bytes -= ask->kept_bytes < memory.free_bytes ? ask->kept_bytes : memory.free_bytes;
     STK_THEN(status, stk_memory_total(ask, ask->compile->batch, &bytes, err));
     if (status != STK_OK || bytes <= memory.free_bytes) {
         return status;

@@ -19,6 +19,7 @@ typedef struct stk_memory_ask {
     /* Further bytes per picture of a batch: the loader's batches, where the device computes in the
      * host's memory. */
     uint64_t picture_bytes;
+    uint64_t kept_bytes; /* of the free memory: others will take them */
 } stk_memory_ask;
 
 /* The bytes that all of it needs at this batch size; UINT64_MAX on overflow. */

@@ -101,10 +101,11 @@ static stk_status note_memory(const stk_job *job, stk_estimate *e, stk_error *er
     STK_THEN(status, opened->backend->exec_need(opened->device, job->network.graph, &infer,
                                                 &e->inference, NULL, err));
     e->activations = exec_bytes - e->workspace;
-    e->device_bytes =
-        e->weights + e->gradients + e->optimiser + e->average + exec_bytes + e->inference;
+    e->decoder = job->network.decoder.bytes;
+    e->device_bytes = e->weights + e->gradients + e->optimiser + e->average + exec_bytes +
+                      e->inference + e->decoder;
     e->device_total = job->network.memory.total_bytes;
-    e->device_free = job->network.memory.free_bytes;
+    e->device_free = job->network.memory.free_bytes + e->decoder; /* before it was opened */
     e->batches =
         (uint64_t)(loader->tune_slots ? loader->most_slots : loader->slots) * loader->slot_bytes;
     e->reads = loader->read_memory;

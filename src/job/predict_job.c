@@ -11,6 +11,7 @@
 
 #include <stoker/job.h>
 
+#include "backend/opened_decoder.h"
 #include "backend/opened_device.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -48,9 +49,10 @@ typedef struct predict_job {
     stk_map bad_told; /* bad images so far; events.bad_told refers to it */
     stk_run_clock clock;
     stk_members members;
-    stk_dataset *dataset;     /* owned */
-    stk_opened_device opened; /* owned */
-    stk_host_memory host;     /* allocates batches where the device reads them fastest */
+    stk_dataset *dataset;       /* owned */
+    stk_opened_device opened;   /* owned */
+    stk_opened_decoder decoder; /* owned; of that device, for all loaders */
+    stk_host_memory host;       /* allocates batches where the device reads them fastest */
     stk_ensemble ensemble;
     /* The file. */
     char *path;       /* owned */
@@ -94,6 +96,8 @@ static stk_loader_config loader_of(predict_job *job, const stk_checkpoint_info *
                                .samples = job->dataset->test.items,
                                .count = job->dataset->test.count,
                                .memory = stk_host_memory_for_loader(&job->host),
+                               .decoder = job->decoder.decoder,
+                               .device_first = job->decoder.always,
                                .halt = {stk_run_clock_must_write, &job->clock},
                                .features = features->count > 0 ? features : NULL,
                                .transform = {.size = info->img_size,
@@ -473,22 +477,33 @@ static stk_status deliver(predict_job *job, stk_outcome *outcome, stk_error *err
     return there ? STK_OK : submit(job, status, outcome, err);
 }
 
-static stk_status run_job(predict_job *job, stk_outcome *outcome, stk_error *err) {
+/* Opens the device and its decoder. */
+static stk_status open_device(predict_job *job, const stk_decoder_wish *wish, stk_error *err) {
     stk_device_config config = {.threads = stk_machine_cores(),
                                 .deterministic = job->options->deterministic,
                                 .halted = stk_run_clock_must_halt,
                                 .user = &job->clock};
-    stk_status status =
-        stk_run_clock_set_deadline(&job->clock, job->budget->deadline, &job->events, err);
+    stk_status status = stk_opened_device_open(
+        &job->opened, job->options->device, (stk_precision)job->options->precision, &config, err);
+    job->clock.margin.end_s = stk_opened_device_end_s(&job->opened);
+    job->host = (stk_host_memory){job->opened.backend, job->opened.device};
+    STK_THEN(status, stk_opened_decoder_open(&job->decoder, &job->opened, wish, err));
+    if (status == STK_OK) {
+        stk_opened_decoder_emit(&job->decoder, &job->events);
+    }
+    return status;
+}
+
+static stk_status run_job(predict_job *job, stk_outcome *outcome, stk_error *err) {
+    const stk_decoder_wish wish = {.decode = (stk_decode)job->options->decode,
+                                   .deterministic = job->options->deterministic};
+    stk_status status = stk_opened_decoder_check(job->options->device, &wish, err);
+    STK_THEN(status,
+             stk_run_clock_set_deadline(&job->clock, job->budget->deadline, &job->events, err));
     job->storage.deadline_ns = stk_run_clock_end_ns(&job->clock);
     STK_THEN(status, stk_members_find(&job->members, job->options, &job->events, err));
     STK_THEN(status, find_place(job, err));
-    if (status == STK_OK) {
-        status = stk_opened_device_open(&job->opened, job->options->device,
-                                        (stk_precision)job->options->precision, &config, err);
-        job->clock.margin.end_s = stk_opened_device_end_s(&job->opened);
-        job->host = (stk_host_memory){job->opened.backend, job->opened.device};
-    }
+    STK_THEN(status, open_device(job, &wish, err));
     STK_THEN(status, open_data(job, err));
     if (status == STK_OK && job->dataset->test.count == 0) {
         status = STK_FAIL(err, STK_ERR_DATA,
@@ -533,6 +548,7 @@ static void close_job(predict_job *job) {
     stk_ensemble_free(&job->ensemble);
     stk_map_free(&job->bad_told);
     stk_dataset_free(job->dataset);
+    stk_opened_decoder_close(&job->decoder);
     stk_opened_device_close(&job->opened);
     stk_mem_free(job->path);
 }

@@ -45,16 +45,29 @@ static stk_status check_request(const stk_folder_samples *samples, const stk_loa
     return STK_OK;
 }
 
-stk_status stk_loader_open(stk_loader **out, stk_options *given, stk_error *err) {
-    return stk_loader_open_stoppable(out, given, NULL, NULL, err);
+/* Refuses a device that this loader was not given. */
+static stk_status check_decode(const stk_loader_options *loader, const stk_loader_place *place,
+                               stk_error *err) {
+    bool wants = loader->decode == STK_DECODE_GPU || loader->decode == STK_DECODE_BOTH;
+    return !wants || place->decoder.state != NULL
+               ? STK_OK
+               : STK_FAIL(err, STK_ERR_USAGE,
+                          "--decode %s needs a GPU, and this loader has none; use --decode cpu or "
+                          "auto",
+                          loader->decode == STK_DECODE_GPU ? "gpu" : "both");
 }
 
-stk_status stk_loader_open_stoppable(stk_loader **out, stk_options *given, const stk_stop *stop,
-                                     const stk_events *events, stk_error *err) {
+stk_status stk_loader_open(stk_loader **out, stk_options *given, stk_error *err) {
+    return stk_loader_open_at(out, given, &(stk_loader_place){0}, err);
+}
+
+stk_status stk_loader_open_at(stk_loader **out, stk_options *given, const stk_loader_place *place,
+                              stk_error *err) {
     const stk_folder_options *folder = stk_options_values(given, &stk_folder_option_table);
     const stk_loader_options *loader = stk_options_values(given, &stk_loader_option_table);
     stk_folder_samples samples;
-    stk_status status = stk_folder_samples_open(&samples, given, stop, events, err);
+    stk_status status = check_decode(loader, place, err);
+    STK_THEN(status, stk_folder_samples_open(&samples, given, place->stop, place->events, err));
     if (status != STK_OK) {
         return status;
     }
@@ -80,7 +93,10 @@ stk_status stk_loader_open_stoppable(stk_loader **out, stk_options *given, const
                                               .crop_fraction = STK_FOLDER_CROP_FRACTION},
                                 .batch = batch,
                                 .sizing = sizing,
-                                .stop = stop,
+                                .memory = place->memory,
+                                .decoder = place->decoder,
+                                .device_first = place->device_first,
+                                .stop = place->stop,
                                 .seed = (uint64_t)folder->seed,
                                 .order = {.shuffle = folder->train,
                                           .drop_last = folder->train && folder->drop_last,

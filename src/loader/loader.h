@@ -29,6 +29,12 @@ typedef enum stk_decode {
     STK_DECODE_BOTH /* whoever has time */
 } stk_decode;
 
+/* Choices and help of an option whose value is a stk_decode. */
+#define STK_DECODE_CHOICES "auto cpu gpu both"
+#define STK_DECODE_HELP                                                                           \
+    "who decodes pictures: the CPU's cores, the GPU all that it can, or both, whoever has time; " \
+    "auto: both on a GPU that decodes, otherwise the CPU"
+
 typedef struct stk_loader_options {
     int decode;             /* stk_decode */
     int64_t workers;        /* STK_AUTO_INT, or the number; 0 means 1 */
@@ -154,13 +160,18 @@ typedef struct stk_loader_config {
     size_t rank, world;    /* machines that share the samples; world 0 means 1 */
 } stk_loader_config;
 
-/*
- * stk_loader_open with a stop, which ends waits for storage and must outlive the loader, and with
- * observers of what is found while it opens. Both may be NULL.
- */
-STK_CHECKED stk_status stk_loader_open_stoppable(stk_loader **loader, stk_options *options,
-                                                 const stk_stop *stop, const stk_events *events,
-                                                 stk_error *err);
+/* What a loader on a folder works with. All is borrowed and may be zeros. */
+typedef struct stk_loader_place {
+    const stk_stop *stop;       /* ends waits for storage; must outlive the loader */
+    const stk_events *events;   /* observers of what is found while the loader opens */
+    stk_loader_memory memory;   /* of stk_loader_config, as are the next two */
+    stk_device_decoder decoder; /* without one, --decode gpu and both are refused */
+    bool device_first;
+} stk_loader_place;
+
+/* stk_loader_open at a place. */
+STK_CHECKED stk_status stk_loader_open_at(stk_loader **loader, stk_options *options,
+                                          const stk_loader_place *place, stk_error *err);
 
 /* Starts the threads on a list of samples; the rest is in stoker/loader.h. */
 STK_CHECKED stk_status stk_loader_start(stk_loader **loader, const stk_loader_config *config,

@@ -8,11 +8,8 @@ static const stk_option options[] = {
         INT, "workers", workers, STK_OPTION_AUTO, STK_OPTION_RANGE(0, 1024), .may_change = true,
         .aliases = "num_workers", .metavar = "N",
         .help = "threads that decode; auto starts with the cores and follows the need; 0 means 1"),
-    STK_OPTION(CHOICE, "decode", decode, .fallback = "auto", .choices = "auto cpu gpu both",
-               .may_change = true,
-               .help = "who decodes pictures: the CPU's cores, the GPU (engines for JPEG where it "
-                       "has them; what they cannot decode is left to the CPU), or both, whoever "
-                       "has time; auto: both on a GPU that decodes, otherwise the CPU"),
+    STK_OPTION(CHOICE, "decode", decode, .fallback = "auto", .choices = STK_DECODE_CHOICES,
+               .may_change = true, .help = STK_DECODE_HELP),
     STK_OPTION(INT, "prefetch", prefetch, STK_OPTION_AUTO, STK_OPTION_RANGE(1, 1024),
                .may_change = true, .aliases = "prefetch_factor", .metavar = "N",
                .help = "batches prepared ahead, per worker; auto is what the consumer needs"),

@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "loader/folder_samples.h"
 #include "loader/loader.h"
+#include "probe/loader_device.h"
 #include "probe/own_use.h"
 
 /* How long a consumer sleeps without looking whether it should stop. */
@@ -30,6 +31,7 @@ typedef struct counter_reading {
 } counter_reading;
 
 typedef struct epoch_probe {
+    stk_loader_device device; /* owned */
     stk_loader *loader;
     const stk_stop *stop; /* borrowed */
     double rate;
@@ -156,6 +158,8 @@ static void sum_up(const epoch_probe *p, const stk_epoch_list *list, double cpu_
     f->decode_only_per_cpu_second = NAN;
     f->cores_busy = cpu_s / f->seconds;
     f->images_per_cpu_second = made / cpu_s;
+    f->cpu_seconds_per_image = cpu_s / made;
+    stk_loader_device_sum_up(&p->device, spent.device_images, spent.images, f);
     f->rss_bytes = stk_own_peak_resident();
     f->read_us = (double)spent.read_ns * 1e-3 / made;
     f->decode_us = (double)spent.decode_ns * 1e-3 / made;
@@ -167,18 +171,22 @@ stk_status stk_probe_epochs(stk_options *options, double rate, double seconds, c
                             const stk_events *events, stk_loader_figures *figures,
                             stk_epoch_list *list, stk_error *err) {
     const stk_folder_options *feed = stk_options_values(options, &stk_folder_option_table);
-    epoch_probe p = {.stop = stop, .rate = rate, .start_ns = stk_clock_ns()};
-    double cpu_s = stk_own_processor_s();
+    epoch_probe p = {.stop = stop, .rate = rate};
     *figures = (stk_loader_figures){0};
     memset(list, 0, sizeof *list);
+    stk_status status = stk_loader_device_open(&p.device, options, events, err);
+    const stk_loader_place place = stk_loader_device_place(&p.device, stop, events);
+    double cpu_s = stk_own_processor_s();
+    p.start_ns = stk_clock_ns();
     p.free_ns = p.start_ns;
     p.before.ns = p.start_ns;
-    stk_status status = stk_loader_open_stoppable(&p.loader, options, stop, events, err);
+    STK_THEN(status, stk_loader_open_at(&p.loader, options, &place, err));
     STK_THEN(status, run(&p, feed->epochs == 0, seconds, figures, list, err));
     if (status == STK_OK) {
         sum_up(&p, list, stk_own_processor_s() - cpu_s, figures);
     }
     stk_loader_close(p.loader);
+    stk_loader_device_close(&p.device);
     return status;
 }
 

@@ -24,6 +24,7 @@
 #include "dataset/dataset.h"
 #include "loader/loader.h"
 #include "probe/decode_probe.h"
+#include "probe/loader_device.h"
 #include "probe/own_use.h"
 
 #define WARM_UP_S 1.0
@@ -41,19 +42,21 @@
 #define MAX_SEEN 65536
 
 typedef struct loader_probe {
+    stk_loader_device device; /* owned */
     stk_loader *loader;
     const stk_stop *stop; /* borrowed */
     stk_decode_probe *decoder;
     size_t *seen; /* owned: numbers of samples met in the warm-up */
     size_t seen_count;
     size_t seen_capacity;
-    int64_t rss_bytes;         /* the most that was seen */
-    int cores;                 /* of this process */
-    uint64_t images;           /* taken in slices */
-    double seconds;            /* of slices */
-    double core_seconds;       /* of slices, times the cores that workers could use */
-    double cpu_seconds;        /* of slices: processor time of the process */
-    stk_loader_counters spent; /* in slices: only read_ns, decode_ns, augment_ns, read_wait_ns */
+    int64_t rss_bytes;   /* the most that was seen */
+    int cores;           /* of this process */
+    uint64_t images;     /* taken in slices */
+    double seconds;      /* of slices */
+    double core_seconds; /* of slices, times the cores that workers could use */
+    double cpu_seconds;  /* of slices: processor time of the process */
+    /* In slices: only read_ns, decode_ns, augment_ns, read_wait_ns, images and device_images. */
+    stk_loader_counters spent;
     stk_decode_tally decoded;
     double decode_cpu_seconds; /* processor time of decode-only slices */
 } loader_probe;
@@ -199,6 +202,8 @@ static void note_spent(loader_probe *p, const stk_loader_counters *before,
     p->spent.decode_ns += after->decode_ns - before->decode_ns;
     p->spent.augment_ns += after->augment_ns - before->augment_ns;
     p->spent.read_wait_ns += after->read_wait_ns - before->read_wait_ns;
+    p->spent.images += after->images - before->images;
+    p->spent.device_images += after->device_images - before->device_images;
 }
 
 /* From a full ring to a full ring; *seconds is what it took. */
@@ -285,6 +290,8 @@ static void sum_up(const loader_probe *p, stk_loader_figures *f) {
     f->rss_bytes = p->rss_bytes;
     f->cores_busy = p->cpu_seconds / p->seconds;
     f->images_per_cpu_second = images / p->cpu_seconds;
+    f->cpu_seconds_per_image = p->cpu_seconds / images;
+    stk_loader_device_sum_up(&p->device, p->spent.device_images, p->spent.images, f);
     f->decode_only_per_cpu_second = (double)p->decoded.images / p->decode_cpu_seconds;
     f->images = (int64_t)p->images;
     f->seconds = p->seconds;
@@ -301,12 +308,13 @@ stk_status stk_probe_loader(stk_options *options, double seconds, const stk_stop
     const stk_dataset_options *dataset = stk_options_values(options, &stk_dataset_option_table);
     loader_probe p = {.stop = stop, .cores = stk_machine_cores()};
     const stk_batch *first = NULL;
-    int64_t start = stk_clock_ns();
-    stk_status status = STK_OK;
-    if (!(stk_storage_to_measure(options).outage_s > 0)) {
+    stk_status status = stk_loader_device_open(&p.device, options, events, err);
+    if (status == STK_OK && !(stk_storage_to_measure(options).outage_s > 0)) {
         status = stk_options_set(options, "outage", "0", err);
     }
-    STK_THEN(status, stk_loader_open_stoppable(&p.loader, options, stop, events, err));
+    const stk_loader_place place = stk_loader_device_place(&p.device, stop, events);
+    int64_t start = stk_clock_ns();
+    STK_THEN(status, stk_loader_open_at(&p.loader, options, &place, err));
     STK_THEN(status, take(&p, &first, err));
     if (status == STK_OK) {
         figures->first_batch_ms = stk_clock_since_s(start) * 1e3;
@@ -320,6 +328,7 @@ stk_status stk_probe_loader(stk_options *options, double seconds, const stk_stop
     }
     stk_decode_probe_close(p.decoder);
     stk_loader_close(p.loader);
+    stk_loader_device_close(&p.device);
     stk_mem_free(p.seen);
     return status;
 }

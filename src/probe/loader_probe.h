@@ -31,19 +31,23 @@ typedef struct stk_loader_figures {
     /* The same rates by processor time: a neighbour on the machine disturbs these little. */
     double images_per_cpu_second;
     double decode_only_per_cpu_second;
-    int64_t samples;       /* of the loader's data */
-    int64_t batch;         /* pictures of a full batch */
-    int64_t img_size;      /* px */
-    int64_t images;        /* images in the measured batches */
-    double seconds;        /* in which these images were made */
-    int64_t decode_images; /* images of decode only */
-    double decode_seconds; /* summed over threads */
-    double read_us;        /* per picture, as the loader counts: storage */
-    double decode_us;      /* decoding and scaling */
-    double augment_us;     /* augmentation */
-    double read_wait_us;   /* time in which a worker had no bytes */
-    int64_t bad;           /* pictures that could not be used */
-    char first_bad[512];   /* a bad picture and the reason; "": none is bad */
+    int64_t samples;              /* of the loader's data */
+    int64_t batch;                /* pictures of a full batch */
+    int64_t img_size;             /* px */
+    int64_t images;               /* images in the measured batches */
+    double seconds;               /* in which these images were made */
+    int64_t decode_images;        /* images of decode only */
+    double decode_seconds;        /* summed over threads */
+    double read_us;               /* per picture, as the loader counts: storage */
+    double decode_us;             /* decoding and scaling */
+    double augment_us;            /* augmentation */
+    double read_wait_us;          /* time in which a worker had no bytes */
+    double cpu_seconds_per_image; /* processor time of the process */
+    double device_share;          /* of the pictures: decoded on the device; NaN: it decodes none */
+    int jpeg_engines;    /* of the device; 0: its processors decode, -1: it does not decode */
+    char device[16];     /* that decodes: "cuda:0"; "": none */
+    int64_t bad;         /* pictures that could not be used */
+    char first_bad[512]; /* a bad picture and the reason; "": none is bad */
 } stk_loader_figures;
 
 /*

@@ -22,6 +22,9 @@ static const stk_option options[] = {
     STK_OPTION(TEXT, "sheet", sheet, .metavar = "FILE.png",
                .help =
                    "draw a contact sheet: pictures, each as validation and as training sees it"),
+    STK_OPTION(TEXT, "device", device, .fallback = "cpu", .may_be_auto = true,
+               .metavar = "cpu|cuda[:N]",
+               .help = "whose memory the batches go to, and which may decode (--decode)"),
 };
 
 const stk_option_table stk_probe_option_table =

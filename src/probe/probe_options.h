@@ -5,9 +5,10 @@
 #include "options/options.h"
 
 typedef struct stk_probe_options {
-    double seconds;    /* of the loader's measurement; 0 measures nothing */
-    double rate;       /* images per second that the consumer takes; 0: as fast as it can */
-    const char *sheet; /* file for a contact sheet; NULL: none */
+    double seconds;     /* of the loader's measurement; 0 measures nothing */
+    double rate;        /* images per second that the consumer takes; 0: as fast as it can */
+    const char *sheet;  /* file for a contact sheet; NULL: none */
+    const char *device; /* that may decode, and takes the batches; NULL: auto */
 } stk_probe_options;
 
 extern const stk_option_table stk_probe_option_table;

@@ -210,6 +210,23 @@ static void requests_that_cannot_work_are_refused(void) {
     CHECK_INT(s.images, 64);
 }
 
+/* A loader on a folder has no device: --decode may leave that open, and must not insist on one. */
+static void a_device_is_not_there(void) {
+    static const char *const refused[] = {"gpu", "both"};
+    static const char *const fine[] = {"auto", "cpu"};
+    const char *folder = check_folder();
+    make_classes(folder, 2, 8);
+    for (size_t i = 0; i < 2; i++) {
+        seen s = run(folder, &(setting){"decode", refused[i]}, 1);
+        CHECK_INT(s.status, STK_ERR_USAGE);
+        CHECK_CONTAINS(s.err.message, refused[i]);
+        CHECK_CONTAINS(s.err.message, " needs a GPU, and this loader has none; use --decode cpu");
+        s = run(folder, &(setting){"decode", fine[i]}, 1);
+        REQUIRE_OK(s.status, &s.err);
+        CHECK(s.images > 0);
+    }
+}
+
 static void weights_choose_samples(void) {
     enum { COUNT = 20 };
     const char *folder = check_folder();
@@ -321,6 +338,7 @@ static const check_test tests[] = {
     TEST(loose_pictures_beside_classes_are_an_error),
     TEST(what_is_not_there_is_told),
     TEST(requests_that_cannot_work_are_refused),
+    TEST(a_device_is_not_there),
     TEST(weights_choose_samples),
     TEST(sampling_by_class_needs_labels),
     TEST(a_batch_larger_than_the_set_is_the_set),

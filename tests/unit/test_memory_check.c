@@ -129,11 +129,31 @@ static void not_even_one(void) {
     close_network(&n);
 }
 
+/* What others will take of the free memory is not the batch's. */
+static void kept_memory_is_not_free(void) {
+    network n;
+    uint64_t bytes = 0;
+    open_network(&n, "resnet18", 64, 8);
+    n.backend.memory = fixed_memory;
+    REQUIRE_OK(stk_memory_total(&n.ask, 8, &bytes, &n.err), &n.err);
+    free_bytes = bytes + 1000;
+    n.ask.kept_bytes = 1000;
+    CHECK_INT(stk_memory_check(&n.ask, &n.err), STK_OK);
+    n.ask.kept_bytes = 1001;
+    CHECK_INT(stk_memory_check(&n.ask, &n.err), STK_ERR_MEMORY);
+    n.ask.kept_bytes = UINT64_MAX;
+    n.err = (stk_error){0};
+    CHECK_INT(stk_memory_check(&n.ask, &n.err), STK_ERR_MEMORY);
+    CHECK_CONTAINS(n.err.message, "0 MiB can be used");
+    close_network(&n);
+}
+
 static const check_test tests[] = {
     TEST(what_fits_passes_and_what_does_not_is_told),
     TEST(all_of_it_is_counted),
     TEST(numbers_do_not_overflow),
     TEST(not_even_one),
+    TEST(kept_memory_is_not_free),
 };
 
 CHECK_MAIN(tests)

@@ -197,7 +197,8 @@ static void everything_auto(void) {
     stk_observer observer = {.decision = note_decision};
     stk_events events = {0};
     stk_events_add(&events, &observer);
-    stk_recipe_emit(&recipe, options, &opened, "", 480, &events);
+    stk_opened_decoder decoder = {.decode = STK_DECODE_CPU};
+    stk_recipe_emit(&recipe, options, &opened, &decoder, "", 480, &events);
     CHECK_CONTAINS(decisions, "cpu: ");
     CHECK_CONTAINS(decisions, "(auto: ");
     CHECK(strchr(decisions, '\n') == decisions + strlen(decisions) - 1); /* nothing else */
@@ -671,7 +672,9 @@ static void choices_with_reasons_are_told(void) {
     stk_events events = {0};
     stk_events_add(&events, &observer);
     REQUIRE_OK(make_recipe(&recipe, options, 40), &error);
-    stk_recipe_emit(&recipe, options, &opened, "", 40, &events);
+    stk_opened_decoder decoder = {.decode = STK_DECODE_BOTH, .why = "7 JPEG engines of the GPU"};
+    stk_recipe_emit(&recipe, options, &opened, &decoder, "", 40, &events);
+    CHECK_CONTAINS(decisions, "decode both: 7 JPEG engines of the GPU\n");
     CHECK_CONTAINS(decisions, "batch 40: there are 40 training images\n");
     CHECK_CONTAINS(decisions, "2 batches prepared ahead: ");
     CHECK_CONTAINS(decisions, "--loader-memory");

@@ -42,7 +42,8 @@ static stk_memory_ask ask_of(const stk_batch_search *search, size_t batch,
         .state = &network->state_config,
         .compile = &how[0],
         .other = &how[1],
-        .picture_bytes = on_cpu(search) ? (uint64_t)loader.slots * loader.slot_bytes / batch : 0};
+        .picture_bytes = on_cpu(search) ? (uint64_t)loader.slots * loader.slot_bytes / batch : 0,
+        .kept_bytes = stk_opened_decoder_owed(&network->decoder)};
 }
 
 /* Bytes that this batch needs; UINT64_MAX: unknown. */

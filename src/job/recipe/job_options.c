@@ -125,6 +125,8 @@ static const stk_option predict_options[] = {
     STK_OPTION(CHOICE, "precision", precision, .fallback = "auto", .aliases = "amp",
                .choices = STK_PRECISION_CHOICES,
                .help = "number format of the computation; auto is fp16 on a GPU and fp32 on a CPU"),
+    STK_OPTION(CHOICE, "decode", decode, .fallback = "auto", .choices = STK_DECODE_CHOICES,
+               .help = STK_DECODE_HELP),
     STK_OPTION(BOOL, "deterministic", deterministic, .fallback = "false",
                .help = "the same bits in every run on the same GPU, somewhat slower; on a CPU they "
                        "always are"),

@@ -51,6 +51,7 @@ typedef struct stk_predict_options {
     int vote;             /* stk_vote */
     const char *device;
     int precision; /* stk_precision */
+    int decode;    /* stk_decode */
     bool deterministic;
 } stk_predict_options;
 

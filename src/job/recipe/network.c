@@ -22,6 +22,34 @@ stk_job_network stk_network_begin(const stk_job_options *options) {
     return (stk_job_network){.plain = !options->compile};
 }
 
+/* How --decode is meant. The choice of an earlier run holds where the device still allows it. */
+static stk_decoder_wish decoder_wish(const stk_options *options) {
+    const stk_loader_options *loader = stk_options_values(options, &stk_loader_option_table);
+    const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
+    return (stk_decoder_wish){.decode = (stk_decode)loader->decode,
+                              .kept = stk_options_source(options, "decode") == STK_FROM_RUN,
+                              .deterministic = job->deterministic};
+}
+
+stk_status stk_network_check_decode(const stk_options *options, stk_error *err) {
+    const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
+    const stk_decoder_wish wish = decoder_wish(options);
+    return stk_opened_decoder_check(job->device, &wish, err);
+}
+
+/* Opens the decoder, and stores what was chosen on a GPU. On a CPU there was no choice: a run that
+ * is resumed on a GPU may choose then. */
+static stk_status open_decoder(stk_job_network *network, stk_options *options, stk_error *err) {
+    const stk_decoder_wish wish = decoder_wish(options);
+    const stk_opened_decoder *decoder = &network->decoder;
+    stk_status status = stk_opened_decoder_open(&network->decoder, &network->opened, &wish, err);
+    bool chosen = !stk_opened_device_is_cpu(&network->opened) && decoder->decode != wish.decode;
+    return status == STK_OK && chosen
+               ? stk_options_resolve(options, "decode", stk_decode_name(decoder->decode),
+                                     wish.decode == STK_DECODE_AUTO ? "auto" : decoder->why, err)
+               : status;
+}
+
 stk_status stk_network_open_device(stk_job_network *network, stk_options *options,
                                    stk_run_clock *clock, stk_error *err) {
     stk_device_config device = {.hurried = clock->budget_s < HURRIED_S, /* false without one */
@@ -30,12 +58,21 @@ stk_status stk_network_open_device(stk_job_network *network, stk_options *option
     stk_opened_device *opened = &network->opened;
     stk_status status = stk_recipe_open_device(opened, options, &device, err);
     network->host = (stk_host_memory){.backend = opened->backend, .device = opened->device};
-    return status;
+    return status == STK_OK ? open_decoder(network, options, err) : status;
+}
+
+void stk_network_close_device(stk_job_network *network) {
+    stk_opened_decoder_close(&network->decoder);
+    stk_opened_device_close(&network->opened);
 }
 
 stk_status stk_network_note_memory(stk_job_network *network, stk_error *err) {
     const stk_opened_device *opened = &network->opened;
-    return opened->backend->memory(opened->device, &network->memory, err);
+    stk_status status = opened->backend->memory(opened->device, &network->memory, err);
+    uint64_t owed = stk_opened_decoder_owed(&network->decoder);
+    uint64_t *free_bytes = &network->memory.free_bytes;
+    *free_bytes -= owed < *free_bytes ? owed : *free_bytes;
+    return status;
 }
 
 static stk_model_config model_config(const stk_recipe *recipe, int classes) {

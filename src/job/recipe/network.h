@@ -9,6 +9,7 @@
 #ifndef STK_JOB_RECIPE_NETWORK_H
 #define STK_JOB_RECIPE_NETWORK_H
 
+#include "backend/opened_decoder.h"
 #include "backend/opened_device.h"
 #include "base/random_id.h"
 #include "dataset/dataset.h"
@@ -21,7 +22,9 @@
 
 typedef struct stk_job_network {
     stk_opened_device opened;    /* owned */
-    stk_device_memory memory;    /* of the device, before anything was allocated */
+    stk_opened_decoder decoder;  /* owned; of that device, for all loaders of the run */
+    stk_device_memory memory;    /* of the device, before the network was allocated; the decoder's
+                                    is not free */
     stk_host_memory host;        /* allocates batches where the device reads them fastest */
     stk_graph *graph;            /* owned */
     stk_graph *eval_graph;       /* owned: the same for the size of validation and prediction */
@@ -39,11 +42,17 @@ typedef struct stk_job_network {
 /* A network that the options ask for; its device is not open yet. */
 stk_job_network stk_network_begin(const stk_job_options *options);
 
-/* Opens the device; the clock may halt its work. */
+/* Fails, before anything is opened, where --decode asks for more than --device can. */
+STK_CHECKED stk_status stk_network_check_decode(const stk_options *options, stk_error *err);
+
+/* Opens the device and its decoder; the clock may halt the device's work. */
 STK_CHECKED stk_status stk_network_open_device(stk_job_network *network, stk_options *options,
                                                stk_run_clock *clock, stk_error *err);
 
-/* Notes the memory of the device, before anything is allocated. */
+/* Closes both, after everything that was made from them. */
+void stk_network_close_device(stk_job_network *network);
+
+/* Notes the memory of the device, before the network is allocated. */
 STK_CHECKED stk_status stk_network_note_memory(stk_job_network *network, stk_error *err);
 
 /* Builds the graphs; the state is allocated by stk_network_allocate(), once the batch is known. */
@@ -57,7 +66,7 @@ void stk_network_free_state(stk_job_network *network);
 /* Frees the graphs and the state, so that another network can be built. */
 void stk_network_free_graph(stk_job_network *network);
 
-/* Frees everything except the device. */
+/* Frees everything except the device and its decoder. */
 void stk_network_free(stk_job_network *network);
 
 /* Builds the network whose inference gives the inputs of the head, too, for pictures of the

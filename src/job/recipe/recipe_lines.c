@@ -27,8 +27,8 @@ void stk_recipe_describe(const stk_options *options, stk_str *line) {
                  {"ema", true},          {"patience", true},        {"metric", true},
                  {"loss", true},         {"positive-weight", true}, {"folds", true},
                  {"device", false},      {"precision", false},      {"deterministic", true},
-                 {"workers", false},     {"prefetch", false},       {"seed", true},
-                 {"budget", true},       {"deadline", true}};
+                 {"workers", false},     {"decode", true},          {"prefetch", false},
+                 {"seed", true},         {"budget", true},          {"deadline", true}};
     for (size_t i = 0; i < STK_COUNT(shown); i++) {
         char value[160];
         const char *name = shown[i].name;
@@ -106,8 +106,8 @@ void stk_recipe_emit_row(const stk_recipe *recipe, const stk_options *options,
 }
 
 void stk_recipe_emit(const stk_recipe *recipe, const stk_options *options,
-                     const stk_opened_device *device, const char *batch_why, size_t train_count,
-                     const stk_events *events) {
+                     const stk_opened_device *device, const stk_opened_decoder *decoder,
+                     const char *batch_why, size_t train_count, const stk_events *events) {
     const stk_train_options *train = stk_options_values(options, &stk_train_option_table);
     const stk_job_options *job = stk_options_values(options, &stk_job_option_table);
     char what[96];
@@ -128,6 +128,7 @@ void stk_recipe_emit(const stk_recipe *recipe, const stk_options *options,
         stk_events_decision(events, device->name,
                             stk_opened_device_describe(device, text, sizeof text));
     }
+    stk_opened_decoder_emit(decoder, events);
     stk_recipe_emit_batch(recipe, batch_why, events);
     if (job->precision != STK_PRECISION_AUTO && job->precision != (int)device->precision) {
         snprintf(what, sizeof what, "precision %s", stk_precision_name(device->precision));

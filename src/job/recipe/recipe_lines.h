@@ -2,6 +2,7 @@
 #ifndef STK_JOB_RECIPE_RECIPE_LINES_H
 #define STK_JOB_RECIPE_RECIPE_LINES_H
 
+#include "backend/opened_decoder.h"
 #include "base/str.h"
 #include "events/events.h"
 #include "job/recipe/recipe.h"
@@ -19,8 +20,8 @@ void stk_recipe_emit_batch(const stk_recipe *recipe, const char *why, const stk_
 
 /* Emits the decisions that need a reason of their own; `batch_why` as for stk_recipe_emit_batch. */
 void stk_recipe_emit(const stk_recipe *recipe, const stk_options *options,
-                     const stk_opened_device *device, const char *batch_why, size_t train_count,
-                     const stk_events *events);
+                     const stk_opened_device *device, const stk_opened_decoder *decoder,
+                     const char *batch_why, size_t train_count, const stk_events *events);
 
 /* Emits a decision when a resumed run uses a smaller batch than it was begun with. */
 void stk_recipe_emit_resumed_batch(const stk_recipe *recipe, const stk_events *events);

@@ -74,7 +74,7 @@ void stk_job_close(stk_job *job) {
     stk_oof_free(&out->oof);
     stk_runfiles_free(out->files);
     stk_metrics_file_free(out->metrics);
-    stk_opened_device_close(&job->network.opened);
+    stk_network_close_device(&job->network);
     if (job->saver.unfinished) {
         stk_run_folder_sweep(&out->folder);
     }
@@ -141,6 +141,8 @@ stk_loader_config stk_job_loader_config(stk_job *job, bool train, const stk_samp
         .features = job->dataset->features.count > 0 ? &job->dataset->features : NULL,
         .halt = {stk_run_clock_must_write, &job->clock},
         .memory = stk_host_memory_for_loader(&job->network.host),
+        .decoder = job->network.decoder.decoder,
+        .device_first = job->network.decoder.always,
         .stop = job->clock.stop,
         .transform = {.size = train ? job->recipe.img_size : job->recipe.eval_size,
                       .channels = job->recipe.channels,
@@ -215,8 +217,8 @@ void stk_job_emit_start(stk_job *job, size_t train, size_t val) {
 }
 
 void stk_job_emit_recipe(const stk_job *job, size_t train) {
-    stk_recipe_emit(&job->recipe, job->options, &job->network.opened, job->batch_search.why, train,
-                    &job->events);
+    stk_recipe_emit(&job->recipe, job->options, &job->network.opened, &job->network.decoder,
+                    job->batch_search.why, train, &job->events);
 }
 
 stk_lr_test stk_job_lr_test(stk_job *job) {

@@ -268,6 +268,7 @@ stk_status stk_job_prepare(stk_job *job, const stk_observer *observer, size_t *t
     stk_events early = {0};
     stk_events_add(&early, observer);
     stk_status status = check_empty(job->options, err);
+    STK_THEN(status, stk_network_check_decode(job->options, err));
     STK_THEN(status, open_dataset(job, &early, err));
     STK_THEN(status, choose_resize(job, err));
     STK_THEN(status, look_at_pictures(job, err));

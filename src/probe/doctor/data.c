@@ -334,11 +334,15 @@ static stk_status drain(const doctor *d, stk_loader *loader, double seconds, dou
 /*
  * Workers that never lack bytes show the loader's overhead per picture. Workers that mostly lack
  * bytes show the rate of storage, since the loader has its own way of keeping reads in flight. In
- * any case storage is at least as fast as the loader was.
+ * any case storage is at least as fast as the loader was. What a device decodes makes the workers
+ * faster.
  */
 static void take_loader(doctor *d, const drained *result) {
     double rate = result->images / result->seconds;
     d->found->loader = rate;
+    if (d->patient->data.decoder.state != NULL && result->waited < FEW_WAITS) {
+        d->rates.decode = fmax(d->rates.decode, rate / decoding_threads(d));
+    }
     if (result->waited < FEW_WAITS) {
         d->overhead_s = fmax(decoding_threads(d) / rate - 1 / d->rates.decode, 0);
     }

@@ -1,0 +1,103 @@
+# --decode: who decodes pictures, what is refused, and what is told.
+# shellcheck shell=bash source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+
+"$STOKER" sample k --layout kaggle --classes 3 --per-class 10 --quiet || exit 1
+small=(--data k --img-size 16 --batch 8)
+refused='--decode (gpu|both) needs a GPU, and the device is cpu \(given\); use --decode cpu or auto$'
+
+it "refuses a GPU's decoder on a CPU before any work is done"
+for decode in gpu both; do
+    for verb in train plan lr doctor; do
+        run "$verb" "${small[@]}" --device cpu --decode "$decode" --out r
+        expect_exit 2
+        expect_err "$refused"
+        expect_empty "$OUT"
+        expect_no_file r
+    done
+    run bench loader --data k --img-size 16 --batch 8 --seconds 0.05 --decode "$decode"
+    expect_exit 2
+    expect_err "$refused"
+done
+run train "${small[@]}" --decode gpu --out r
+expect_exit 2
+expect_err '--decode gpu needs a GPU, and the device is cpu \(auto: '
+run train "${small[@]}" --decode fpga
+expect_exit 2
+expect_err 'decode'
+
+it "decodes on the CPU, and says nothing about it"
+run train "${small[@]}" --device cpu --epochs 1 --out free
+expect_exit 0
+expect "there is nothing to tell" [ "$(grep -c decode "$OUT")" = 0 ]
+run train "${small[@]}" --device cpu --epochs 1 --decode cpu --out cpu
+expect_exit 0
+expect_out 'decode cpu'
+expect "it is told once, among the choices" [ "$(grep -c 'decode' "$OUT")" = 1 ]
+expect_same free/weights/best.safetensors cpu/weights/best.safetensors
+
+it "keeps the choice of a run that is resumed, unless another is given"
+expect_file cpu/args.yaml '^decode: cpu'
+run train --resume cpu --epochs 2
+expect_exit 0
+expect_out 'decode cpu \(run\)'
+expect_file cpu/args.yaml '^decode: cpu'
+run train --resume cpu --epochs 3 --decode auto
+expect_exit 0
+expect_out '^decode auto: it was cpu$'
+run train --resume cpu --epochs 4 --decode both
+expect_exit 2
+expect_err "--decode both needs a GPU, and the device is cpu"
+
+it "predict has the option, too"
+run predict --run free --device cpu --decode both
+expect_exit 2
+expect_err "$refused"
+run predict --run free --device cpu --decode cpu
+expect_exit 0
+
+it "verbs that decode for no network do not have it"
+for verb in stage sample run; do
+    run "$verb" --decode cpu
+    expect_exit 2
+    run "$verb" --help
+    expect "$verb --help lacks it" [ "$(grep -c -- '--decode' "$OUT")" = 0 ]
+done
+for verb in train predict plan lr doctor 'bench loader'; do
+    # shellcheck disable=SC2086  # two words are two arguments
+    run $verb --help
+    expect_out '--decode'
+done
+
+it "bench loader has a device, and measures the processor time of a picture"
+run bench loader --help
+expect_out '--device auto\|cpu\|cuda'
+run bench loader --data k --img-size 16 --batch 8 --seconds 0.05 --device cpu --json
+expect_exit 0
+expect_json "$OUT"
+expect_out '"device_share": null, "jpeg_engines": null, "cpu_seconds_per_image": [0-9.e-]+,'
+run bench loader --data k --img-size 16 --batch 8 --epochs 1 --decode cpu
+expect_exit 0
+expect_out '^cpu time +[0-9]+ us per image$'
+run bench loader --data k --seconds 0.05 --device tpu
+expect_exit 2
+expect_err '--device tpu: give auto, cpu or cuda'
+
+it "says in one line why a GPU decodes nothing, and refuses what it cannot"
+take_emulated_gpu
+run train "${small[@]}" --device cuda:0 --epochs 1 --workers 1 --out gpu
+expect_exit 0
+expect "there is one line" [ "$(grep -c '^decode cpu: ' "$OUT")" = 1 ]
+expect_file gpu/args.yaml '^decode: cpu  # auto$'
+run predict --run gpu --device cuda:0
+expect_exit 0
+expect_out '^decode cpu: '
+run train "${small[@]}" --device cuda:0 --decode gpu --out r
+expect_exit 4
+expect_err '--decode gpu: cuda:0 cannot decode pictures: .*; use --decode cpu or auto$'
+expect_no_file r
+run bench loader --data k --img-size 16 --batch 8 --seconds 0.05 --device cuda:0 --json
+expect_exit 0
+expect_out '"device_share": null, "jpeg_engines": null'
+
+finish
