@@ -108,6 +108,7 @@ static stk_status try_device(stk_opened_decoder *opened, const stk_opened_device
     bool cannot = status == STK_ERR_DEVICE || status == STK_ERR_MEMORY;
     if (status == STK_OK) {
         opened->backend = backend;
+        opened->device = device->device;
         opened->bytes = bytes;
         opened->decode = wish->decode == STK_DECODE_GPU ? STK_DECODE_GPU : STK_DECODE_BOTH;
         opened->always = wish->deterministic || opened->decode == STK_DECODE_GPU;
@@ -156,7 +157,7 @@ stk_status stk_opened_decoder_open(stk_opened_decoder *opened, const stk_opened_
 
 void stk_opened_decoder_close(stk_opened_decoder *opened) {
     if (opened->backend != NULL) {
-        opened->backend->decoder_close(&opened->decoder);
+        opened->backend->decoder_close(opened->device);
     }
     *opened = (stk_opened_decoder){0};
 }

@@ -18,6 +18,7 @@
 
 typedef struct stk_opened_decoder {
     const stk_backend *backend; /* NULL: no decoder is open */
+    stk_device *device;         /* borrowed */
     stk_device_decoder decoder; /* for loaders; zeros: the CPU decodes all pictures */
     stk_decode decode;          /* who decodes; never STK_DECODE_AUTO once this is opened */
     bool always;    /* the device decodes all that it can, so that pictures do not depend on time */

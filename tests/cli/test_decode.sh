@@ -83,15 +83,25 @@ run bench loader --data k --seconds 0.05 --device tpu
 expect_exit 2
 expect_err '--device tpu: give auto, cpu or cuda'
 
-it "says in one line why a GPU decodes nothing, and refuses what it cannot"
+it "lets the GPU decode, and says so in one line"
 take_emulated_gpu
 run train "${small[@]}" --device cuda:0 --epochs 1 --workers 1 --out gpu
 expect_exit 0
-expect "there is one line" [ "$(grep -c '^decode cpu: ' "$OUT")" = 1 ]
-expect_file gpu/args.yaml '^decode: cpu  # auto$'
+expect_out '^decode both: 7 JPEG engines of the GPU, and the CPU.s cores'
+expect_file gpu/args.yaml '^decode: both  # auto$'
 run predict --run gpu --device cuda:0
 expect_exit 0
-expect_out '^decode cpu: '
+expect_out '^decode both: 7 JPEG engines'
+run bench loader --data k --img-size 16 --batch 8 --seconds 0.05 --device cuda:0 --decode gpu --json
+expect_exit 0
+expect_out '"device_share": [01][0-9.]*, "jpeg_engines": 7'
+
+it "says in one line why a GPU decodes nothing, and refuses what it cannot"
+export STK_EMU_JPEG=nomemory
+run train "${small[@]}" --device cuda:0 --epochs 1 --workers 1 --out none
+expect_exit 0
+expect "there is one line" [ "$(grep -c '^decode cpu: ' "$OUT")" = 1 ]
+expect_file none/args.yaml '^decode: cpu  # auto$'
 run train "${small[@]}" --device cuda:0 --decode gpu --out r
 expect_exit 4
 expect_err '--decode gpu: cuda:0 cannot decode pictures: .*; use --decode cpu or auto$'
@@ -99,5 +109,6 @@ expect_no_file r
 run bench loader --data k --img-size 16 --batch 8 --seconds 0.05 --device cuda:0 --json
 expect_exit 0
 expect_out '"device_share": null, "jpeg_engines": null'
+unset STK_EMU_JPEG
 
 finish

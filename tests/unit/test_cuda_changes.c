@@ -102,6 +102,7 @@ static void fill_table(const memory *m, size_t shift, cuda_picture *table) {
         const stk_augment_draw *draw = &all.draws[i];
         memset(&table[i], 0xFF,
                sizeof table[i]); /* other fields are none of the kernel's business */
+        table[i].size = all.size;
         table[i].square = m->squares + i * stride_of(all.size);
         table[i].spare = m->spares + i * stride_of(all.size);
         table[i].out = (uintptr_t)m->out + OUT_BEFORE + shift + i * values_of(all.size);
@@ -180,7 +181,7 @@ static void run(play_device *play, size_t shift) {
     cuda_picture *table = stk_mem_new((size_t)all.count, sizeof *table);
     uint8_t *squares = stk_mem_new((size_t)all.count, stride_of(all.size));
     stk_cuda_program_begin(&p, CUDA_TYPE_F16, false, play->multiprocessors);
-    stk_cuda_picture_changes(&p, all.size, all.count, stk_cuda_buffer(&p, 8));
+    stk_cuda_picture_changes(&p, all.count, stk_cuda_buffer(&p, 8));
     bool good =
         take_memory(play, &m) && stk_cuda_program_lay_out(&p, &err) == STK_OK &&
         stk_cuda_kernels_make(play->kernels, programs, 1, &err) == STK_OK &&

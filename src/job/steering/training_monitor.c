@@ -250,7 +250,7 @@ static stk_rates rates_between(const stk_training_monitor *monitor, const counte
     double copy_s = b->copy_s - a->copy_s;
     bool by_storage = e->storage_share > 0.5 && e->times.read_s > 0;
     stk_rates rates = {.storage = by_storage ? e->images_per_second : INFINITY,
-                       .device_first = monitor->config.device_first,
+                       .device_first = monitor->config.network->decoder.always,
                        .workers = y->workers,
                        .cores = stk_machine_cores(),
                        .copy = copy_s > 0 ? per(trained, copy_s) : INFINITY,
@@ -268,13 +268,14 @@ static stk_rates rates_between(const stk_training_monitor *monitor, const counte
 
 static stk_evidence evidence_between(const stk_training_monitor *monitor, const counter_snapshot *a,
                                      const counter_snapshot *b) {
+    const stk_job_network *network = monitor->config.network;
     double hits = (double)(b->store.cache_hits - a->store.cache_hits);
     double misses = (double)(b->store.cache_misses - a->store.cache_misses);
     stk_evidence e = {
         .seconds = b->at_s - a->at_s,
         .steps = b->steps - a->steps,
         .times = stk_times_between(&a->times, &b->times),
-        .is_gpu = !stk_opened_device_is_cpu(&monitor->config.network->opened),
+        .is_gpu = !stk_opened_device_is_cpu(&network->opened),
         .may_tune_workers = monitor->config.recipe->loader.tune_workers,
         .prefetch = monitor->config.recipe->loader.prefetch,
         .is_remote = stk_store_is_remote(monitor->config.store),
@@ -283,9 +284,9 @@ static stk_evidence evidence_between(const stk_training_monitor *monitor, const 
         .first_epoch = a->epoch <= 1,
         .cache_hits = per(hits, hits + misses),
         .cache_room = (double)stk_storage_memory_room(),
-        .device_decodes = monitor->config.device_decodes,
-        .device_used = monitor->config.device_used,
-        .decode_engines = monitor->config.decode_engines,
+        .device_decodes = network->opened.backend->decoder_open != NULL,
+        .device_used = network->decoder.decoder.state != NULL,
+        .decode_engines = stk_opened_decoder_engines(&network->decoder),
         .gpu_util = mean(&a->shown[SHOWN_UTIL], &b->shown[SHOWN_UTIL]),
         .jpeg_util = mean(&a->shown[SHOWN_JPEG], &b->shown[SHOWN_JPEG]),
         .sm_activity = mean(&a->shown[SHOWN_SM], &b->shown[SHOWN_SM]),

@@ -28,11 +28,6 @@ typedef struct stk_training_monitor_config {
     stk_store *store;               /* where the pictures come from */
     int64_t start_ns;               /* monotonic clock: time 0 of the samples */
     bool tune;
-    /* Decoding on the device; all false: it decodes nothing, and cannot. */
-    bool device_decodes; /* it can decode pictures */
-    bool device_used;    /* the loader is handed its decoder */
-    bool device_first;   /* of the loader's configuration */
-    int decode_engines;  /* hardware engines for JPEG; 0: none, or not known */
 } stk_training_monitor_config;
 
 /* A machine that cannot be sampled is no error: the monitor emits a warning. */

@@ -71,10 +71,9 @@ void stk_cuda_change_of(const stk_change *change, int size, cuda_change *to) {
                         .height = change->height};
 }
 
-void stk_cuda_picture_changes(cuda_program *p, int size, int pictures, cuda_ref table) {
+void stk_cuda_picture_changes(cuda_program *p, int pictures, cuda_ref table) {
     unsigned shared = 3 * LEVELS * (COPIES * 4 + 4 + 1); /* counts, their totals, new values */
     cuda_launch *l =
         stk_cuda_launch(p, "changes", "picture_changes", (unsigned)pictures, 1, THREADS, shared);
-    stk_cuda_define(l, "SIZE", size);
     CUDA_ARGS(l, table);
 }

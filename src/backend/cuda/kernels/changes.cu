@@ -2,7 +2,7 @@
  * changes.cu - the random changes of pictures: what src/image/augment does to them, byte for byte.
  *
  * A block of THREADS changes one picture, from `square` to `out`; emit/changes.c launches a block
- * for each picture. SIZE is the side of the square in pixels. Changes of colour work in place.
+ * for each picture, whatever its size. Changes of colour work in place.
  * Others read one of `square` and `spare` and write the other one; both lie on boundaries of words.
  * `out` may lie anywhere, also in memory of the host: then most of the time goes into that copy.
  *
@@ -19,7 +19,7 @@
 #define COPIES 8
 #define LEVELS 256
 #define TOGETHER 4 /* pixels of a thread: 12 bytes, 3 words */
-#define PIXELS ((u32)SIZE * SIZE)
+#define PIXELS ((u32)size * size) /* `size` is the side of the square */
 #define UNITS ((PIXELS + TOGETHER - 1) / TOGETHER)
 
 #define PLACE_BITS 16 /* of a map's positions: bits of fraction */
@@ -33,7 +33,7 @@
 /* ---- four pixels ---- */
 
 /* Loads a unit of pixels. Of the last unit, bytes beyond the picture are zeros. */
-DEVICE void take_unit(const u8 *pixels, u32 unit, u8 *bytes /* 3 * TOGETHER */) {
+DEVICE void take_unit(int size, const u8 *pixels, u32 unit, u8 *bytes /* 3 * TOGETHER */) {
     const u8 *from = pixels + 3 * TOGETHER * unit;
     if (unit < PIXELS / TOGETHER) {
         UNROLL for (int k = 0; k < 3; k++) {
@@ -52,7 +52,7 @@ DEVICE void take_unit(const u8 *pixels, u32 unit, u8 *bytes /* 3 * TOGETHER */) 
     }
 }
 
-DEVICE void put_unit(const u8 *bytes /* 3 * TOGETHER */, u8 *pixels, u32 unit) {
+DEVICE void put_unit(int size, const u8 *bytes /* 3 * TOGETHER */, u8 *pixels, u32 unit) {
     u8 *to = pixels + 3 * TOGETHER * unit;
     if (unit < PIXELS / TOGETHER) {
         UNROLL for (int k = 0; k < 3; k++) {
@@ -113,14 +113,14 @@ DEVICE void turn_hue(u8 *pixel, int turn) {
 /* ---- colours that depend on one value alone ---- */
 
 /* Counts the values of each channel: totals is (3, LEVELS), copies (3, LEVELS, COPIES). */
-DEVICE void count_values(const u8 *pixels, u32 *copies, u32 *totals) {
+DEVICE void count_values(int size, const u8 *pixels, u32 *copies, u32 *totals) {
     for (u32 i = threadIdx.x; i < 3 * LEVELS * COPIES; i += THREADS) {
         copies[i] = 0;
     }
     __syncthreads();
     for (u32 unit = threadIdx.x; unit < UNITS; unit += THREADS) {
         u8 bytes[3 * TOGETHER];
-        take_unit(pixels, unit, bytes);
+        take_unit(size, pixels, unit, bytes);
         UNROLL for (int k = 0; k < 3 * TOGETHER; k++) {
             if (unit * TOGETHER + k / 3 < PIXELS) {
                 atomicAdd(&copies[(k % 3 * LEVELS + bytes[k]) * COPIES + threadIdx.x % COPIES], 1u);
@@ -139,7 +139,7 @@ DEVICE void count_values(const u8 *pixels, u32 *copies, u32 *totals) {
 }
 
 /* The mean of all pixels in grey, rounded. Every warp computes it for itself. */
-DEVICE int mean_grey(const u32 *totals) {
+DEVICE int mean_grey(int size, const u32 *totals) {
     u64 sum = 0;
     for (u32 i = threadIdx.x % 32; i < 3 * LEVELS; i += 32) {
         u32 weight = i < LEVELS       ? CUDA_GREY_RED
@@ -167,7 +167,7 @@ DEVICE int stretched(const u32 *totals /* of the channel */, int value) {
     return inside ? 255 * (value - low) / (high - low) : value;
 }
 
-DEVICE int equalized(const u32 *totals /* of the channel */, int value) {
+DEVICE int equalized(int size, const u32 *totals /* of the channel */, int value) {
     int highest = LEVELS - 1;
     while (totals[highest] == 0) {
         highest--;
@@ -184,7 +184,7 @@ DEVICE int equalized(const u32 *totals /* of the channel */, int value) {
 }
 
 /* What becomes of a value. */
-DEVICE int level_of(int kind, int amount, int mean, const u32 *totals, int value) {
+DEVICE int level_of(int size, int kind, int amount, int mean, const u32 *totals, int value) {
     switch (kind) {
     case CUDA_CHANGE_BRIGHTNESS:
         return blend(value, 0, amount);
@@ -197,30 +197,30 @@ DEVICE int level_of(int kind, int amount, int mean, const u32 *totals, int value
     case CUDA_CHANGE_AUTOCONTRAST:
         return stretched(totals, value);
     default:
-        return equalized(totals, value);
+        return equalized(size, totals, value);
     }
 }
 
 /* Makes the table (3, LEVELS). */
-DEVICE void make_table(int kind, int amount, const u8 *pixels, u32 *copies, u32 *totals,
+DEVICE void make_table(int size, int kind, int amount, const u8 *pixels, u32 *copies, u32 *totals,
                        u8 *table) {
     int mean = 0;
     if (kind == CUDA_CHANGE_CONTRAST || kind == CUDA_CHANGE_AUTOCONTRAST ||
         kind == CUDA_CHANGE_EQUALIZE) {
-        count_values(pixels, copies, totals);
-        mean = mean_grey(totals);
+        count_values(size, pixels, copies, totals);
+        mean = mean_grey(size, totals);
     }
     for (u32 i = threadIdx.x; i < 3 * LEVELS; i += THREADS) {
         const u32 *own = totals + i / LEVELS * LEVELS;
-        table[i] = (u8)level_of(kind, amount, mean, own, (int)(i % LEVELS));
+        table[i] = (u8)level_of(size, kind, amount, mean, own, (int)(i % LEVELS));
     }
     __syncthreads();
 }
 
-DEVICE void change_colours(int kind, int amount, const u8 *table, u8 *pixels) {
+DEVICE void change_colours(int size, int kind, int amount, const u8 *table, u8 *pixels) {
     for (u32 unit = threadIdx.x; unit < UNITS; unit += THREADS) {
         u8 bytes[3 * TOGETHER];
-        take_unit(pixels, unit, bytes);
+        take_unit(size, pixels, unit, bytes);
         if (kind == CUDA_CHANGE_SATURATION) {
             UNROLL for (int k = 0; k < TOGETHER; k++) {
                 saturate(bytes + 3 * k, amount);
@@ -234,18 +234,18 @@ DEVICE void change_colours(int kind, int amount, const u8 *table, u8 *pixels) {
                 bytes[k] = table[k % 3 * LEVELS + bytes[k]];
             }
         }
-        put_unit(bytes, pixels, unit);
+        put_unit(size, bytes, pixels, unit);
     }
 }
 
 /* ---- places: warp.c, and sharpness of ops.c ---- */
 
 /* A pixel, red in the lowest byte; the fill colour outside of the picture. */
-DEVICE u32 pixel_at(const u8 *pixels, int x, int y) {
-    if (x < 0 || x >= SIZE || y < 0 || y >= SIZE) {
+DEVICE u32 pixel_at(int size, const u8 *pixels, int x, int y) {
+    if (x < 0 || x >= size || y < 0 || y >= size) {
         return FILL;
     }
-    const u8 *from = pixels + 3 * ((u32)y * SIZE + (u32)x);
+    const u8 *from = pixels + 3 * ((u32)y * size + (u32)x);
     return from[0] | (u32)from[1] << 8 | (u32)from[2] << 16;
 }
 
@@ -254,7 +254,7 @@ DEVICE int value_of(u32 pixel, int channel) {
 }
 
 /* The pixel that the map takes to (x, y). */
-DEVICE u32 mapped(const cuda_change *map, const u8 *from, int x, int y) {
+DEVICE u32 mapped(int size, const cuda_change *map, const u8 *from, int x, int y) {
     long long across =
         (long long)map->amount * x + (long long)map->x * y + map->width + HALF_WEIGHT;
     long long down = (long long)map->y * x + (long long)map->amount * y + map->height + HALF_WEIGHT;
@@ -262,10 +262,10 @@ DEVICE u32 mapped(const cuda_change *map, const u8 *from, int x, int y) {
     int row = (int)(down >> PLACE_BITS);
     int right = (int)(across >> (PLACE_BITS - WEIGHT_BITS) & 255);
     int lower = (int)(down >> (PLACE_BITS - WEIGHT_BITS) & 255);
-    u32 upper_left = pixel_at(from, column, row);
-    u32 upper_right = pixel_at(from, column + 1, row);
-    u32 lower_left = pixel_at(from, column, row + 1);
-    u32 lower_right = pixel_at(from, column + 1, row + 1);
+    u32 upper_left = pixel_at(size, from, column, row);
+    u32 upper_right = pixel_at(size, from, column + 1, row);
+    u32 lower_left = pixel_at(size, from, column, row + 1);
+    u32 lower_right = pixel_at(size, from, column + 1, row + 1);
     u32 pixel = 0;
     UNROLL for (int c = 0; c < 3; c++) {
         int left =
@@ -279,9 +279,9 @@ DEVICE u32 mapped(const cuda_change *map, const u8 *from, int x, int y) {
 }
 
 /* The mean of 3x3 pixels is their sum times 5042/65536, which is 1/13. */
-DEVICE u32 sharpened(const u8 *from, int x, int y, int factor) {
-    u32 middle = pixel_at(from, x, y);
-    if (x < 1 || x >= SIZE - 1 || y < 1 || y >= SIZE - 1) {
+DEVICE u32 sharpened(int size, const u8 *from, int x, int y, int factor) {
+    u32 middle = pixel_at(size, from, x, y);
+    if (x < 1 || x >= size - 1 || y < 1 || y >= size - 1) {
         return middle;
     }
     int sums[3];
@@ -289,7 +289,7 @@ DEVICE u32 sharpened(const u8 *from, int x, int y, int factor) {
         sums[c] = 4 * value_of(middle, c) + 6;
     }
     UNROLL for (int k = 0; k < 9; k++) {
-        u32 near = pixel_at(from, x + k % 3 - 1, y + k / 3 - 1);
+        u32 near = pixel_at(size, from, x + k % 3 - 1, y + k / 3 - 1);
         UNROLL for (int c = 0; c < 3; c++) {
             sums[c] += value_of(near, c);
         }
@@ -302,29 +302,29 @@ DEVICE u32 sharpened(const u8 *from, int x, int y, int factor) {
 }
 
 /* What comes to (x, y). A shift may be of any length. */
-DEVICE u32 moved(const cuda_change *change, const u8 *from, int x, int y) {
+DEVICE u32 moved(int size, const cuda_change *change, const u8 *from, int x, int y) {
     int amount = change->amount;
-    int shift = min(max(amount, -SIZE), SIZE);
+    int shift = min(max(amount, -size), size);
     switch (change->kind) {
     case CUDA_CHANGE_TRANSLATE_X:
-        return pixel_at(from, x - shift, y);
+        return pixel_at(size, from, x - shift, y);
     case CUDA_CHANGE_TRANSLATE_Y:
-        return pixel_at(from, x, y - shift);
+        return pixel_at(size, from, x, y - shift);
     case CUDA_CHANGE_SHARPNESS:
-        return sharpened(from, x, y, amount);
+        return sharpened(size, from, x, y, amount);
     case CUDA_CHANGE_ERASE:
         return x >= change->x && x < change->x + change->width && y >= change->y &&
                        y < change->y + change->height
                    ? FILL
-                   : pixel_at(from, x, y);
+                   : pixel_at(size, from, x, y);
     default:
-        return mapped(change, from, x, y);
+        return mapped(size, change, from, x, y);
     }
 }
 
-DEVICE void change_places(const cuda_change *change, const u8 *from, u8 *to) {
+DEVICE void change_places(int size, const cuda_change *change, const u8 *from, u8 *to) {
     for (u32 at = threadIdx.x; at < PIXELS; at += THREADS) {
-        u32 pixel = moved(change, from, (int)(at % SIZE), (int)(at / SIZE));
+        u32 pixel = moved(size, change, from, (int)(at % size), (int)(at / size));
         UNROLL for (int c = 0; c < 3; c++) {
             to[3 * at + c] = (u8)value_of(pixel, c);
         }
@@ -334,7 +334,7 @@ DEVICE void change_places(const cuda_change *change, const u8 *from, u8 *to) {
 /* ---- the picture ---- */
 
 /* Memory of the host is far away: whole words of `out`, however it lies. */
-DEVICE void hand_over(const u8 *from, u8 *out) {
+DEVICE void hand_over(int size, const u8 *from, u8 *out) {
     u32 bytes = 3 * PIXELS;
     u32 head = min((u32)((0 - (u64)out) & 3), bytes);
     u32 words = (bytes - head) / 4;
@@ -358,6 +358,7 @@ KERNEL __launch_bounds__(THREADS) picture_changes(const cuda_picture *pictures) 
     u32 *totals = copies + 3 * LEVELS * COPIES;
     u8 *table = (u8 *)(totals + 3 * LEVELS);
     const cuda_picture *picture = pictures + blockIdx.x;
+    int size = picture->size;
     u8 *from = (u8 *)picture->square;
     u8 *to = (u8 *)picture->spare;
     for (int i = 0; i < picture->change_count; i++) {
@@ -371,15 +372,15 @@ KERNEL __launch_bounds__(THREADS) picture_changes(const cuda_picture *pictures) 
         case CUDA_CHANGE_SOLARIZE:
         case CUDA_CHANGE_AUTOCONTRAST:
         case CUDA_CHANGE_EQUALIZE:
-            make_table(change.kind, change.amount, from, copies, totals, table);
-            change_colours(change.kind, change.amount, table, from);
+            make_table(size, change.kind, change.amount, from, copies, totals, table);
+            change_colours(size, change.kind, change.amount, table, from);
             break;
         case CUDA_CHANGE_SATURATION:
         case CUDA_CHANGE_HUE:
-            change_colours(change.kind, change.amount, table, from);
+            change_colours(size, change.kind, change.amount, table, from);
             break;
         default: {
-            change_places(&change, from, to);
+            change_places(size, &change, from, to);
             u8 *other = from;
             from = to;
             to = other;
@@ -388,7 +389,7 @@ KERNEL __launch_bounds__(THREADS) picture_changes(const cuda_picture *pictures) 
         __syncthreads();
     }
     if (picture->change_count > 0) {
-        hand_over(from, (u8 *)picture->out);
+        hand_over(size, from, (u8 *)picture->out);
     }
 }
 #endif
