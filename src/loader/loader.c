@@ -19,6 +19,9 @@
 #define FIRST_FAR_WINDOW 64
 #define WINDOW_PER_WORKER 4
 
+/* Workers that at first only feed the device. */
+#define FEEDERS 3
+
 /* Pictures that are with the device count as under way, and it works on groups. */
 #define DEVICE_WINDOW 256
 
@@ -147,6 +150,7 @@ static stk_status begin(stk_loader *l, stk_error *err) {
                            .fix_slots = !sizing->tune_slots};
     atomic_store(&l->wanted, sizing->workers);
     atomic_store(&l->slot_count, sizing->slots);
+    l->most_on_cores = larger(sizing->workers - FEEDERS, 0);
     size_t window = WINDOW_PER_WORKER * (size_t)sizing->workers;
     size_t least = remote ? FIRST_FAR_WINDOW : FIRST_WINDOW;
     least += l->config.decoder.state != NULL ? DEVICE_WINDOW : 0;
@@ -236,6 +240,7 @@ static void tune(stk_loader *l) {
                                  .other_wait_s = idle_s > full_s ? idle_s - full_s : 0,
                                  .workers = c.workers,
                                  .slots = c.slots};
+    stk_loader_share_cores(l, reading.seconds, reading.wait_s);
     stk_tuner_advice advice = stk_tuner_judge(&l->tuner, &reading);
     l->read_at_ns = now;
     l->last_reading = c;

@@ -13,8 +13,13 @@
 #include "base/clock.h"
 #include "base/threads/thread.h"
 
-/* How long a worker waits before it offers a picture again that only the device may decode. */
+/* How long a worker waits before it offers a picture again. */
 #define RETRY_NS 200000
+
+/* Shares of the time: batches are missing if the consumer waits longer, the device has too few
+ * pictures if it is idle for longer. */
+#define LEAST_WAIT 0.01
+#define MOST_IDLE 0.03
 
 /* The device's thread: a square is complete, or was not made. */
 static void end_picture(void *user, bool good) {
@@ -52,6 +57,59 @@ static bool may_offer(const stk_loader *l, const loader_task *t) {
            decoder->mood(decoder->state) != STK_OFFER_REFUSED;
 }
 
+/* Under the lock: whether one more worker may decode what the device has no room for. */
+static bool has_core(const stk_loader *l) {
+    return !l->config.device_first && l->on_cores < l->most_on_cores &&
+           atomic_load(&l->batches_ready) == 0;
+}
+
+static bool take_core(decode_worker *w) {
+    stk_loader *l = w->loader;
+    pthread_mutex_lock(&l->lock);
+    w->has_core = has_core(l);
+    l->on_cores += w->has_core;
+    pthread_mutex_unlock(&l->lock);
+    return w->has_core;
+}
+
+void stk_loader_leave_core(decode_worker *w) {
+    w->loader->on_cores -= w->has_core;
+    w->has_core = false;
+}
+
+static void wait_a_moment(stk_loader *l) {
+    pthread_mutex_lock(&l->lock);
+    (void)stk_cond_wait_until(&l->work, &l->lock, stk_clock_ns() + RETRY_NS);
+    pthread_mutex_unlock(&l->lock);
+}
+
+/*
+ * Where batches are missing, workers decode as much as they can without leaving the device without
+ * pictures. What they can depends on the machine and on what else runs there, so the number is
+ * found by trying.
+ */
+void stk_loader_share_cores(stk_loader *l, double seconds, double wait_s) {
+    const stk_device_decoder *decoder = &l->config.decoder;
+    stk_device_decoder_counts counts;
+    if (decoder->state == NULL) {
+        return;
+    }
+    decoder->counts(decoder->state, &counts);
+    double idle_s = (double)(counts.idle_ns - l->idle_ns) * 1e-9;
+    l->idle_ns = counts.idle_ns;
+    if (wait_s < LEAST_WAIT * seconds) {
+        return;
+    }
+    int workers = atomic_load(&l->wanted);
+    pthread_mutex_lock(&l->lock);
+    if (idle_s > MOST_IDLE * seconds) {
+        l->most_on_cores -= l->most_on_cores > 0;
+    } else {
+        l->most_on_cores += l->most_on_cores < workers;
+    }
+    pthread_mutex_unlock(&l->lock);
+}
+
 stk_status stk_worker_offload(decode_worker *w, loader_task *t, batch_slot *s, bool *taken,
                               stk_error *err) {
     stk_loader *l = w->loader;
@@ -83,10 +141,8 @@ stk_status stk_worker_offload(decode_worker *w, loader_task *t, batch_slot *s, b
                                   .owner = l};
     uint64_t px = stk_image_scratch_source_px(w->scratch);
     stk_offer answer = decoder->offer(decoder->state, &picture);
-    while (answer == STK_OFFER_FULL && l->config.device_first && !atomic_load(&l->cancelled)) {
-        pthread_mutex_lock(&l->lock);
-        (void)stk_cond_wait_until(&l->work, &l->lock, stk_clock_ns() + RETRY_NS);
-        pthread_mutex_unlock(&l->lock);
+    while (answer == STK_OFFER_FULL && !atomic_load(&l->cancelled) && !take_core(w)) {
+        wait_a_moment(l);
         answer = decoder->offer(decoder->state, &picture);
     }
     *taken = answer == STK_OFFER_TAKEN;
@@ -97,8 +153,7 @@ stk_status stk_worker_offload(decode_worker *w, loader_task *t, batch_slot *s, b
 bool stk_loader_waits_for_device(const stk_loader *l) {
     const stk_device_decoder *decoder = &l->config.decoder;
     return decoder->state != NULL && !l->paused && !is_spared(l) &&
-           (l->config.device_first || atomic_load(&l->batches_ready) > 0) &&
-           decoder->mood(decoder->state) == STK_OFFER_FULL;
+           !has_core(l) && decoder->mood(decoder->state) == STK_OFFER_FULL;
 }
 
 void stk_loader_check_device(const stk_loader *l) {

@@ -69,6 +69,7 @@ typedef struct decode_worker {
     int index;
     atomic_int whereabouts;     /* worker_whereabouts */
     bool is_abandoned;          /* the loader was closed without this worker; lock */
+    bool has_core;              /* it decodes a picture that the device had no room for */
     int64_t limit_ns;           /* of the picture in work: stk_loader_picture_limit_ns() */
     stk_image_scratch *scratch; /* owned */
     uint8_t *square; /* owned: with config.memory, pictures are made here and then copied into their
@@ -121,6 +122,12 @@ struct stk_loader {
     int running;               /* threads that have not ended; lock */
     bool heavy;                /* a picture that needs much memory is being decoded; lock */
     pthread_cond_t heavy_ends; /* for workers that have another such picture */
+
+    /* Workers that decode what the device had no room for, and how many of them may: the others
+     * feed the device. */
+    int on_cores;       /* lock */
+    int most_on_cores;  /* lock */
+    uint64_t idle_ns;   /* of the device when most_on_cores was last judged; consumer's thread */
 
     entry_list put_aside; /* slow samples outside of training; lock */
     size_t slow_bad;      /* entries of `bad` that are only slow; lock */
@@ -201,6 +208,13 @@ STK_CHECKED stk_status stk_worker_offload(decode_worker *w, loader_task *t, batc
 
 /* Whether workers leave pictures to the device, although it has no room now; lock. */
 bool stk_loader_waits_for_device(const stk_loader *l);
+
+/* Ends what a worker has begun because the device had no room; lock. */
+void stk_loader_leave_core(decode_worker *w);
+
+/* Judges how many workers may decode beside the device: `seconds` have passed since the last time,
+ * in which the consumer waited `wait_s`. On the consumer's thread, without the lock. */
+void stk_loader_share_cores(stk_loader *l, double seconds, double wait_s);
 
 /* Gives the device up if it hangs; without the lock. Whoever waits for pictures calls it. */
 void stk_loader_check_device(const stk_loader *l);

@@ -355,6 +355,7 @@ static void *work(void *argument) {
             status = fill(w, t, s, &err);
         }
         pthread_mutex_lock(&l->lock);
+        stk_loader_leave_core(w);
         stk_read_ahead_trim(&l->ahead, &w->extra.read.bytes);
         if (!taken) {
             stk_workers_finish(l, t, s, status, &err);

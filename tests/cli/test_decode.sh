@@ -85,6 +85,7 @@ expect_err '--device tpu: give auto, cpu or cuda'
 
 it "lets the GPU decode, and says so in one line"
 take_emulated_gpu
+export STK_EMU_MEMORY=8G # enough for auto
 run train "${small[@]}" --device cuda:0 --epochs 1 --workers 1 --out gpu
 expect_exit 0
 expect_out '^decode both: 7 JPEG engines of the GPU, and the CPU.s cores'

@@ -200,6 +200,7 @@ int emu_enqueue(emu_stream *stream, void (*fn)(void *), const void *argument, si
 /* ---- streams ---- */
 
 EMU_EXPORT int cuStreamCreate(emu_stream **stream, unsigned flags);
+EMU_EXPORT int cuStreamCreateWithPriority(emu_stream **stream, unsigned flags, int priority);
 EMU_EXPORT int cuStreamDestroy_v2(emu_stream *stream);
 EMU_EXPORT int cuStreamSynchronize(emu_stream *stream);
 EMU_EXPORT int cuStreamWaitEvent(emu_stream *stream, emu_event *event, unsigned flags);
@@ -214,6 +215,12 @@ int cuStreamCreate(emu_stream **stream, unsigned flags) {
         result = *stream != NULL ? EMU_GOOD : EMU_OUT_OF_MEMORY;
     }
     return emu_leave(result);
+}
+
+/* Everything happens at once, so no stream is before another. */
+int cuStreamCreateWithPriority(emu_stream **stream, unsigned flags, int priority) {
+    (void)priority;
+    return cuStreamCreate(stream, flags);
 }
 
 int cuStreamDestroy_v2(emu_stream *stream) {

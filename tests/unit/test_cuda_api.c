@@ -59,6 +59,7 @@ static void names_and_numbers_are_nvidias(void) {
     CALL(cuda_driver, copy, cuMemcpyDtoDAsync);
     CALL(cuda_driver, fill, cuMemsetD8Async);
     CALL(cuda_driver, stream_new, cuStreamCreate);
+    CALL(cuda_driver, stream_new_first, cuStreamCreateWithPriority);
     CALL(cuda_driver, stream_free, cuStreamDestroy);
     CALL(cuda_driver, stream_wait, cuStreamSynchronize);
     CALL(cuda_driver, stream_wait_event, cuStreamWaitEvent);

@@ -63,7 +63,8 @@ struct cuda_decoder {
     bool has_ended;   /* the thread; lock */
     atomic_int mood;  /* stk_offer: what an offer would probably be answered */
     int engines;      /* hardware engines; 0: the processors decode */
-    atomic_ullong images, failed, bytes, busy_ns;
+    atomic_ullong images, failed, bytes;
+    atomic_ullong idle_ns; /* in which the thread waited for pictures */
 };
 
 /* ---- giving up ---- */
@@ -133,6 +134,7 @@ static bool is_gathering(const cuda_decoder *d) {
  */
 static lane *take_lane(cuda_decoder *d, bool at_once) {
     lane *taken = NULL;
+    int64_t start = stk_clock_ns();
     pthread_mutex_lock(&d->lock);
     while (!at_once && !d->quit && !d->lost && d->filling->group.count == 0) {
         pthread_cond_wait(&d->work, &d->lock);
@@ -141,6 +143,7 @@ static lane *take_lane(cuda_decoder *d, bool at_once) {
     while (!at_once && is_gathering(d) && d->filling->group.count < FEW_PICTURES &&
            stk_cond_wait_until(&d->work, &d->lock, end)) {
     }
+    atomic_fetch_add(&d->idle_ns, at_once ? 0 : (uint64_t)(stk_clock_ns() - start));
     if (is_gathering(d)) {
         taken = d->filling;
         d->filling = NULL;
@@ -194,7 +197,6 @@ static bool end_lane(cuda_decoder *d, lane *l) {
     if (lost) {
         return false;
     }
-    atomic_fetch_add(&d->busy_ns, (uint64_t)(stk_clock_ns() - l->since_ns));
     for (int i = 0; i < l->group.count; i++) {
         bool good = !l->group.failed[i];
         atomic_fetch_add(good ? &d->images : &d->failed, 1);
@@ -322,7 +324,7 @@ static void counts(void *state, stk_device_decoder_counts *to) {
     *to = (stk_device_decoder_counts){.images = atomic_load(&d->images),
                                       .failed = atomic_load(&d->failed),
                                       .bytes = atomic_load(&d->bytes),
-                                      .busy_ns = atomic_load(&d->busy_ns),
+                                      .idle_ns = atomic_load(&d->idle_ns),
                                       .device_bytes = d->config.memory_bytes,
                                       .engines = d->engines,
                                       .lost = atomic_load(&d->mood) == STK_OFFER_REFUSED};

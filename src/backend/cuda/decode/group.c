@@ -36,7 +36,9 @@ stk_status stk_cuda_group_open(cuda_group *g, const cuda_decode_tools *tools, cu
     const cuda_driver *d = tools->driver;
     void *host = NULL;
     *g = (cuda_group){.tools = tools, .memory = memory, .memory_bytes = memory_bytes};
-    int result = d->stream_new(&g->stream, CUDA_STREAM_NON_BLOCKING);
+    /* The network's kernels occupy the whole GPU; those of pictures are small, and a step waits for
+     * all pictures of its batch. */
+    int result = d->stream_new_first(&g->stream, CUDA_STREAM_NON_BLOCKING, CUDA_STREAM_FIRST);
     if (result == CUDA_GOOD) {
         result = d->event_new(&g->ended, CUDA_EVENT_NO_TIMING | CUDA_EVENT_BLOCKING);
     }

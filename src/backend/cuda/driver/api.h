@@ -41,6 +41,7 @@ enum {
     CUDA_EVENT_BLOCKING = 1,        /* a thread that waits for it sleeps */
     CUDA_EVENT_NO_TIMING = 2,
     CUDA_STREAM_NON_BLOCKING = 1,
+    CUDA_STREAM_FIRST = -100, /* the highest priority: numbers below the lowest stand for it */
     CUDA_CAPTURE_THREAD_LOCAL = 1
 };
 
@@ -73,6 +74,8 @@ enum {
     X(fill, "cuMemsetD8Async",                                                                \
       (cuda_pointer to, unsigned char value, size_t bytes, cuda_stream stream))               \
     X(stream_new, "cuStreamCreate", (cuda_stream * stream, unsigned flags))                   \
+    X(stream_new_first, "cuStreamCreateWithPriority",                                         \
+      (cuda_stream * stream, unsigned flags, int priority))                                   \
     X(stream_free, "cuStreamDestroy_v2", (cuda_stream stream))                                \
     X(stream_wait, "cuStreamSynchronize", (cuda_stream stream))                               \
     X(stream_wait_event, "cuStreamWaitEvent",                                                 \
