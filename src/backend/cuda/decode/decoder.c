@@ -1,11 +1,9 @@
 /*
- * decoder.c - the threads that decode groups of pictures, and what loaders ask of them.
+ * decoder.c - the thread that decodes groups of pictures, and what loaders ask of it.
  *
- * Each lane is a group with a thread. One lane at a time gathers pictures. Its thread takes
- * whatever has gathered if no other lane decodes; otherwise it waits until the group is full. So
- * groups are as large as the load makes them, and lanes decode at the same time where one is too
- * slow: nvJPEG copies every plane by itself and waits for it, and while the network computes, each
- * of these copies waits for its turn on the GPU.
+ * Of three groups one gathers pictures, one is with nvJPEG and one with the kernels. The thread
+ * takes whatever has gathered as soon as it is free, so groups are as large as the load makes them;
+ * only a very small one waits some tenths of a millisecond for more.
  */
 #include "backend/cuda/decode/decoder.h"
 
@@ -17,7 +15,7 @@
 #include "base/threads/pool.h"
 #include "base/threads/thread.h"
 
-#define LANES 4
+#define LANES 3
 
 /* Device memory of all groups: a share of the GPU's, within limits. */
 #define MEMORY_SHARE 160
@@ -37,41 +35,36 @@
 typedef enum lane_state {
     LANE_FREE,
     LANE_FILLING, /* takes pictures */
-    LANE_RUNNING, /* its thread decodes */
-    LANE_ENDING,  /* its thread calls `done` of its pictures */
+    LANE_RUNNING, /* with the thread */
+    LANE_ENDING,  /* the thread calls `done` of its pictures */
     LANE_LOST     /* its pictures were given back; nobody uses it again */
 } lane_state;
 
 typedef struct lane {
-    cuda_decoder *decoder; /* borrowed */
     cuda_group group;
-    pthread_t thread;
-    bool has_thread;
-    pthread_cond_t work; /* for the thread: a picture has come, or the end */
     lane_state state;    /* lock */
     int copying;         /* pictures that are reserved and not filled in yet; lock */
-    int64_t since_ns;    /* running: since when; lock */
+    int64_t since_ns; /* running: since when; lock */
 } lane;
 
 struct cuda_decoder {
     cuda_decoder_config config;
     cuda_jpeg jpeg;
     cuda_decode_tools tools;
+    pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t idle; /* a picture is filled in, a lane is free, or a thread has ended */
+    pthread_cond_t work; /* for the thread: a picture has come, or the end */
+    pthread_cond_t idle; /* a picture is filled in, a lane is free, or the thread has ended */
     lane lanes[LANES];
-    lane *filling;        /* NULL: all lanes are busy; lock */
-    int running;          /* lanes in LANE_RUNNING; lock */
-    int threads;          /* that have not ended; lock */
-    bool filling_is_full; /* a picture found no room in it; lock */
-    bool quit;            /* lock */
-    bool lost;            /* lock */
-    int giving_back;      /* threads that call `done` for lost pictures; lock */
-    int64_t idle_since_ns; /* since no lane runs; 0: one does; lock */
-    atomic_int mood;      /* stk_offer: what an offer would probably be answered */
-    int engines;          /* hardware engines; 0: the processors decode */
+    lane *filling;    /* NULL: all lanes are busy; lock */
+    bool quit;        /* lock */
+    bool lost;        /* lock */
+    int giving_back;  /* threads that call `done` for lost pictures; lock */
+    bool has_ended;   /* the thread; lock */
+    atomic_int mood;  /* stk_offer: what an offer would probably be answered */
+    int engines;      /* hardware engines; 0: the processors decode */
     atomic_ullong images, failed, bytes;
-    atomic_ullong idle_ns; /* in which no lane had pictures to decode */
+    atomic_ullong idle_ns; /* in which the thread waited for pictures */
 };
 
 /* ---- giving up ---- */
@@ -105,9 +98,6 @@ static void lose(cuda_decoder *d) {
     int count = was_lost ? 0 : take_back(d, pictures);
     d->giving_back++;
     d->filling = NULL;
-    for (int i = 0; i < LANES; i++) { /* threads that wait for pictures end */
-        pthread_cond_signal(&d->lanes[i].work);
-    }
     pthread_mutex_unlock(&d->lock);
     for (int i = 0; i < count; i++) {
         pictures[i].done(pictures[i].user, false);
@@ -119,7 +109,7 @@ static void lose(cuda_decoder *d) {
     pthread_mutex_unlock(&d->lock);
 }
 
-/* ---- the threads ---- */
+/* ---- the thread ---- */
 
 /* Under the lock: lets a free lane gather pictures, if none does. */
 static void open_lane(cuda_decoder *d) {
@@ -133,53 +123,44 @@ static void open_lane(cuda_decoder *d) {
     }
 }
 
-/* Under the lock: one lane more or less decodes. */
-static void count_running(cuda_decoder *d, int more) {
-    int64_t now = stk_clock_ns();
-    if (d->running == 0) {
-        atomic_fetch_add(&d->idle_ns, (uint64_t)(now - d->idle_since_ns));
-    }
-    d->running += more;
-    d->idle_since_ns = now;
-    if (d->running == 0 && d->filling != NULL) {
-        pthread_cond_signal(&d->filling->work); /* it waits no longer for a full group */
-    }
+/* Under the lock: whether pictures wait for the thread. */
+static bool is_gathering(const cuda_decoder *d) {
+    return !d->quit && !d->lost && d->filling != NULL && d->filling->group.count > 0;
 }
 
-/* Under the lock: whether the lane has pictures that it need not keep waiting. */
-static bool may_run(const lane *l) {
-    const cuda_decoder *d = l->decoder;
-    return l->state == LANE_FILLING && l->group.count > 0 &&
-           (d->running == 0 || d->filling_is_full);
-}
-
-/* Waits for pictures and closes the group; false: the decoder ends or is lost. */
-static bool take_pictures(lane *l) {
-    cuda_decoder *d = l->decoder;
+/*
+ * Takes the lane that gathers pictures. With `at_once` it does not wait for pictures. NULL: there
+ * are none.
+ */
+static lane *take_lane(cuda_decoder *d, bool at_once) {
+    lane *taken = NULL;
+    int64_t start = stk_clock_ns();
     pthread_mutex_lock(&d->lock);
-    while (!d->quit && !d->lost && !may_run(l)) {
-        pthread_cond_wait(&l->work, &d->lock);
+    while (!at_once && !d->quit && !d->lost && d->filling->group.count == 0) {
+        pthread_cond_wait(&d->work, &d->lock);
     }
     int64_t end = stk_clock_ns() + GATHER_NS;
-    while (!d->quit && !d->lost && l->group.count < FEW_PICTURES && !d->filling_is_full &&
-           stk_cond_wait_until(&l->work, &d->lock, end)) {
+    while (!at_once && is_gathering(d) && d->filling->group.count < FEW_PICTURES &&
+           stk_cond_wait_until(&d->work, &d->lock, end)) {
     }
-    bool goes_on = !d->quit && !d->lost;
-    if (goes_on) {
+    atomic_fetch_add(&d->idle_ns, at_once ? 0 : (uint64_t)(stk_clock_ns() - start));
+    if (is_gathering(d)) {
+        taken = d->filling;
         d->filling = NULL;
-        d->filling_is_full = false;
         atomic_store(&d->mood, STK_OFFER_FULL);
         open_lane(d);
-        count_running(d, 1);
-        l->state = LANE_RUNNING;
-        l->since_ns = stk_clock_ns();
-        while (l->copying > 0) {
+        while (taken->copying > 0) {
             pthread_cond_wait(&d->idle, &d->lock);
         }
-        goes_on = !d->lost;
+        if (d->lost) {
+            taken = NULL;
+        } else {
+            taken->since_ns = stk_clock_ns();
+            taken->state = LANE_RUNNING;
+        }
     }
     pthread_mutex_unlock(&d->lock);
-    return goes_on;
+    return taken;
 }
 
 static bool is_lost(cuda_decoder *d) {
@@ -189,31 +170,29 @@ static bool is_lost(cuda_decoder *d) {
     return lost;
 }
 
-/* Makes the squares of a lane's pictures; false: the device is lost, and nothing of it may be
- * touched. */
-static bool run(lane *l) {
-    cuda_decoder *d = l->decoder;
+/* Decodes a lane's pictures; false: the device is lost, and nothing of it may be touched. */
+static bool run_lane(cuda_decoder *d, lane *l) {
     stk_cuda_group_decode(&l->group);
     if (is_lost(d)) {
         return false;
     }
-    int result = stk_cuda_group_launch(&l->group);
-    result = result == CUDA_GOOD ? stk_cuda_group_wait(&l->group) : result;
-    if (result != CUDA_GOOD) {
+    if (stk_cuda_group_launch(&l->group) != CUDA_GOOD) {
         lose(d);
+        return false;
     }
-    return result == CUDA_GOOD;
+    return true;
 }
 
-/* Tells of a lane's pictures; false as in run(). */
-static bool end(lane *l) {
-    cuda_decoder *d = l->decoder;
+/* Waits for a lane's squares and tells of them; false as in run_lane(). */
+static bool end_lane(cuda_decoder *d, lane *l) {
+    int result = stk_cuda_group_wait(&l->group);
+    if (result != CUDA_GOOD) {
+        lose(d);
+        return false;
+    }
     pthread_mutex_lock(&d->lock);
     bool lost = d->lost;
-    if (!lost) {
-        l->state = LANE_ENDING;
-        count_running(d, -1);
-    }
+    l->state = lost ? l->state : LANE_ENDING;
     pthread_mutex_unlock(&d->lock);
     if (lost) {
         return false;
@@ -232,15 +211,21 @@ static bool end(lane *l) {
 }
 
 static void *work(void *argument) {
-    lane *l = argument;
-    cuda_decoder *d = l->decoder;
-    if (d->config.driver->context_use(d->config.context) != CUDA_GOOD) {
+    cuda_decoder *d = argument;
+    lane *under_way = NULL;
+    bool goes_on = d->config.driver->context_use(d->config.context) == CUDA_GOOD;
+    if (!goes_on) {
         lose(d);
     }
-    while (take_pictures(l) && run(l) && end(l)) {
+    while (goes_on) {
+        lane *next = take_lane(d, under_way != NULL);
+        bool idle = next == NULL && under_way == NULL; /* only at the end */
+        goes_on = !idle && (next == NULL || run_lane(d, next));
+        goes_on = goes_on && (under_way == NULL || end_lane(d, under_way));
+        under_way = next;
     }
     pthread_mutex_lock(&d->lock);
-    d->threads--;
+    d->has_ended = true;
     pthread_cond_broadcast(&d->idle);
     pthread_mutex_unlock(&d->lock);
     return NULL;
@@ -248,32 +233,20 @@ static void *work(void *argument) {
 
 /* ---- loaders ---- */
 
-/* Under the lock: reserves room in the lane that gathers pictures. */
-static stk_offer reserve(cuda_decoder *d, const stk_device_picture *picture,
-                         cuda_group_place *place) {
-    lane *l = d->filling;
-    if (d->lost || d->quit) {
-        return STK_OFFER_REFUSED;
-    }
-    if (l == NULL) {
-        return STK_OFFER_FULL;
-    }
-    stk_offer answer = stk_cuda_group_reserve(&l->group, picture, place);
-    l->copying += answer == STK_OFFER_TAKEN;
-    if (answer == STK_OFFER_FULL || l->group.count == CUDA_GROUP_PICTURES) {
-        d->filling_is_full = true;
-        atomic_store(&d->mood, STK_OFFER_FULL);
-        pthread_cond_signal(&l->work);
-    }
-    return answer;
-}
-
 static stk_offer offer(void *state, const stk_device_picture *picture) {
     cuda_decoder *d = state;
     cuda_group_place place;
     pthread_mutex_lock(&d->lock);
     lane *l = d->filling;
-    stk_offer answer = reserve(d, picture, &place);
+    stk_offer answer = d->lost || d->quit ? STK_OFFER_REFUSED
+                       : l == NULL        ? STK_OFFER_FULL
+                                   : stk_cuda_group_reserve(&l->group, picture, &place);
+    if (answer == STK_OFFER_TAKEN) {
+        l->copying++;
+        if (l->group.count == CUDA_GROUP_PICTURES) {
+            atomic_store(&d->mood, STK_OFFER_FULL);
+        }
+    }
     pthread_mutex_unlock(&d->lock);
     if (answer != STK_OFFER_TAKEN) {
         return answer;
@@ -286,7 +259,7 @@ static stk_offer offer(void *state, const stk_device_picture *picture) {
         pthread_cond_broadcast(&d->idle);
     }
     if (place.index == 0 || place.index == FEW_PICTURES - 1) {
-        pthread_cond_signal(&l->work);
+        pthread_cond_signal(&d->work);
     }
     pthread_mutex_unlock(&d->lock);
     return STK_OFFER_TAKEN;
@@ -406,8 +379,8 @@ static stk_status open_lanes(cuda_decoder *d, stk_error *err) {
     size_t each = d->config.memory_bytes / LANES;
     stk_status status = STK_OK;
     for (int i = 0; i < LANES && status == STK_OK; i++) {
-        status = stk_cuda_group_open(&d->lanes[i].group, &d->tools,
-                                     d->config.memory + (size_t)i * each, each, err);
+        status = stk_cuda_group_open(&d->lanes[i].group, &d->tools, d->config.memory + i * each,
+                                     each, err);
     }
     if (status == STK_OK) {
         open_lane(d);
@@ -415,69 +388,18 @@ static stk_status open_lanes(cuda_decoder *d, stk_error *err) {
     return status;
 }
 
-static stk_status start_threads(cuda_decoder *d, stk_error *err) {
-    const stk_thread_config config = {.what = "decodes pictures on the GPU"};
-    stk_status status = STK_OK;
-    for (int i = 0; i < LANES && status == STK_OK; i++) {
-        lane *l = &d->lanes[i];
-        status = stk_thread_start(&l->thread, &config, work, l, err);
-        pthread_mutex_lock(&d->lock);
-        l->has_thread = status == STK_OK;
-        d->threads += l->has_thread;
-        pthread_mutex_unlock(&d->lock);
-    }
-    return status;
-}
-
-/* Ends the threads; false: one hangs in a library, and all were abandoned. */
-static bool end_threads(cuda_decoder *d) {
-    int64_t end_ns = stk_clock_ns() + WITHDRAW_NS;
-    bool waits = true;
-    pthread_mutex_lock(&d->lock);
-    d->quit = true;
-    for (int i = 0; i < LANES; i++) {
-        pthread_cond_signal(&d->lanes[i].work);
-    }
-    while (waits && d->threads > 0) {
-        waits = stk_cond_wait_until(&d->idle, &d->lock, end_ns);
-    }
-    bool ended = d->threads == 0;
-    pthread_mutex_unlock(&d->lock);
-    for (int i = 0; i < LANES; i++) {
-        if (d->lanes[i].has_thread && ended) {
-            pthread_join(d->lanes[i].thread, NULL);
-        } else if (d->lanes[i].has_thread) {
-            pthread_detach(d->lanes[i].thread);
-        }
-    }
-    return ended;
-}
-
 static void free_all(cuda_decoder *d) {
     for (int i = 0; i < LANES; i++) {
         stk_cuda_group_close(&d->lanes[i].group);
-        pthread_cond_destroy(&d->lanes[i].work);
     }
     if (d->tools.handle != NULL) {
         (void)d->jpeg.destroy(d->tools.handle);
     }
     stk_cuda_jpeg_close(&d->jpeg);
+    pthread_cond_destroy(&d->work);
     pthread_cond_destroy(&d->idle);
     pthread_mutex_destroy(&d->lock);
     stk_mem_free(d);
-}
-
-static void begin(cuda_decoder *d, const cuda_decoder_config *config) {
-    d->config = *config;
-    d->tools.driver = config->driver;
-    d->tools.jpeg = &d->jpeg;
-    d->idle_since_ns = stk_clock_ns();
-    pthread_mutex_init(&d->lock, NULL);
-    stk_cond_init(&d->idle);
-    for (int i = 0; i < LANES; i++) {
-        d->lanes[i].decoder = d;
-        stk_cond_init(&d->lanes[i].work);
-    }
 }
 
 stk_status stk_cuda_decoder_open(cuda_decoder **decoder, const cuda_decoder_config *config,
@@ -486,16 +408,22 @@ stk_status stk_cuda_decoder_open(cuda_decoder **decoder, const cuda_decoder_conf
     if (d == NULL) {
         return STK_FAIL_MEMORY(err, "the decoder of the GPU");
     }
-    begin(d, config);
+    d->config = *config;
+    d->tools.driver = config->driver;
+    d->tools.jpeg = &d->jpeg;
+    pthread_mutex_init(&d->lock, NULL);
+    stk_cond_init(&d->work);
+    stk_cond_init(&d->idle);
     stk_status status = open_jpeg(d, err);
     STK_THEN(status, stk_cuda_picture_kernels_make(&d->tools.kernels, config->kernels,
                                                    config->driver, err));
     STK_THEN(status, open_lanes(d, err));
-    STK_THEN(status, start_threads(d, err));
+    if (status == STK_OK) {
+        const stk_thread_config thread = {.what = "decodes pictures on the GPU"};
+        status = stk_thread_start(&d->thread, &thread, work, d, err);
+    }
     if (status != STK_OK) {
-        if (end_threads(d)) {
-            free_all(d);
-        }
+        free_all(d);
         return status;
     }
     *decoder = d;
@@ -503,10 +431,22 @@ stk_status stk_cuda_decoder_open(cuda_decoder **decoder, const cuda_decoder_conf
 }
 
 bool stk_cuda_decoder_close(cuda_decoder *d) {
-    if (!end_threads(d)) {
+    int64_t end = stk_clock_ns() + WITHDRAW_NS;
+    bool waits = true;
+    pthread_mutex_lock(&d->lock);
+    d->quit = true;
+    pthread_cond_signal(&d->work);
+    while (waits && !d->has_ended) {
+        waits = stk_cond_wait_until(&d->idle, &d->lock, end);
+    }
+    bool ended = d->has_ended;
+    pthread_mutex_unlock(&d->lock);
+    if (!ended) {
+        pthread_detach(d->thread);
         stk_pool_leave();
         return false;
     }
+    pthread_join(d->thread, NULL);
     free_all(d);
     return true;
 }
