@@ -161,8 +161,8 @@ static stk_status begin(stk_loader *l, stk_error *err) {
                                      .most_window = sizing->most_reads,
                                      .memory = sizing->read_memory,
                                      .request_bytes = remote ? REQUEST_BYTES : 0,
-                                     .arrived = stk_workers_read_arrived,
-                                     .issue = stk_workers_issue,
+                                     .arrived = stk_tasks_read_arrived,
+                                     .issue = stk_tasks_issue,
                                      .user = l};
     l->issue_batch = l->config.order.first_epoch * l->epoch_batches + l->config.order.first_batch;
     l->next_batch = l->issue_batch;
@@ -175,7 +175,7 @@ static stk_status begin(stk_loader *l, stk_error *err) {
     }
     if (status == STK_OK) {
         pthread_mutex_lock(&l->lock);
-        stk_workers_issue(l);
+        stk_tasks_issue(l);
         status = stk_workers_start(l, err);
         pthread_mutex_unlock(&l->lock);
     }
@@ -219,7 +219,7 @@ static void set_size(stk_loader *l, int workers, int slots) {
         l->tuner.most_workers = l->started;
     }
     pthread_cond_broadcast(&l->parked);
-    stk_workers_issue(l);
+    stk_tasks_issue(l);
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -286,8 +286,8 @@ static bool must_halt(const stk_loader *l, progress *seen) {
 
 /* Under the lock: waits for a change; false when must_halt() says so. */
 static bool wait_for_change(stk_loader *l, progress *seen) {
-    if (l->config.halt.asked == NULL && l->config.stop == NULL &&
-        l->config.decoder.state == NULL && !stk_store_tells(l->config.store)) {
+    if (l->config.halt.asked == NULL && l->config.stop == NULL && l->config.decoder.state == NULL &&
+        !stk_store_tells(l->config.store)) {
         pthread_cond_wait(&l->ready, &l->lock);
         return true;
     }
@@ -359,7 +359,7 @@ void stk_loader_release(stk_loader *l, const stk_batch *batch) {
     for (int i = 0; i < l->config.sizing.room_slots; i++) {
         if (&l->slots[i].batch == batch && l->slots[i].state == SLOT_HELD) {
             l->slots[i].state = SLOT_FREE;
-            stk_workers_issue(l);
+            stk_tasks_issue(l);
         }
     }
     pthread_mutex_unlock(&l->lock);
@@ -372,7 +372,7 @@ static void drain(stk_loader *l) {
     pthread_cond_broadcast(&l->heavy_ends);
     stk_read_ahead_cancel(&l->ahead);
     for (stk_read_ahead_item *item = NULL; (item = stk_read_ahead_take(&l->ahead)) != NULL;) {
-        stk_workers_drop(l, stk_workers_task(item));
+        stk_tasks_drop(l, stk_tasks_of(item));
     }
     while (l->ahead.under_way > 0 && l->failure.status == STK_OK) {
         if (!stk_cond_wait_until(&l->ready, &l->lock, stk_clock_ns() + HALT_NS)) {
@@ -404,7 +404,7 @@ static stk_status restart(stk_loader *l, uint64_t batch, stk_sampler **sampler, 
         l->next_batch = batch;
         l->issue_batch = batch;
         l->issue_row = 0;
-        stk_workers_issue(l);
+        stk_tasks_issue(l);
     }
     pthread_mutex_unlock(&l->lock);
     return status;

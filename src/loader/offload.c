@@ -30,12 +30,12 @@ static void end_picture(void *user, bool good) {
         batch_slot *s = l->ring[t->batch % (uint64_t)l->config.sizing.room_slots];
         atomic_fetch_add(&l->images, 1);
         atomic_fetch_add(&l->device_images, 1);
-        stk_workers_finish(l, t, s, STK_OK, NULL);
+        stk_tasks_finish(l, t, s, STK_OK, NULL);
     } else {
         atomic_fetch_add(&l->device_failed, 1);
         t->is_for_cpu = true;
         if (l->paused || l->quit) {
-            stk_workers_drop(l, t);
+            stk_tasks_drop(l, t);
         } else {
             stk_read_ahead_make_ready(&l->ahead, &t->item);
         }
@@ -126,11 +126,11 @@ stk_status stk_worker_offload(decode_worker *w, loader_task *t, batch_slot *s, b
     if (status != STK_OK || !able) {
         return status;
     }
-    status = stk_workers_check_fingerprint(l, stk_loader_sample(l, t->entry), bytes, err);
+    status = stk_tasks_check_fingerprint(l, stk_loader_sample(l, t->entry), bytes, err);
     if (status != STK_OK) {
         return status;
     }
-    stk_workers_fill_beside(l, s, t->row, t->entry);
+    stk_tasks_fill_beside(l, s, t->row, t->entry);
     s->bad[t->row] = false;
     stk_device_picture picture = {.bytes = bytes->data,
                                   .size = bytes->size,
@@ -152,8 +152,8 @@ stk_status stk_worker_offload(decode_worker *w, loader_task *t, batch_slot *s, b
 
 bool stk_loader_waits_for_device(const stk_loader *l) {
     const stk_device_decoder *decoder = &l->config.decoder;
-    return decoder->state != NULL && !l->paused && !is_spared(l) &&
-           !has_core(l) && decoder->mood(decoder->state) == STK_OFFER_FULL;
+    return decoder->state != NULL && !l->paused && !is_spared(l) && !has_core(l) &&
+           decoder->mood(decoder->state) == STK_OFFER_FULL;
 }
 
 void stk_loader_check_device(const stk_loader *l) {

@@ -1,11 +1,12 @@
 /*
  * pipeline.h - inside the loader room: one loader, and the way of a sample through it.
  *
- * A row of a batch becomes a task (stk_workers_issue), the read-ahead reads its bytes, a worker
- * decodes them into the batch's slot (workers.c), the last row completes the batch, the consumer
- * takes it (loader.c) and releases the slot. One lock guards every field marked `lock`; nobody
- * holds it while reading or decoding. Requests are made under the lock, though: stk_workers_issue()
- * submits reads with the lock held, and submitting a read of S3 computes the request's signature.
+ * A row of a batch becomes a task (stk_tasks_issue), the read-ahead reads its bytes, a worker
+ * decodes them into the batch's slot (workers.c) or hands them to a device (offload.c), the last
+ * row completes the batch, the consumer takes it (loader.c) and releases the slot. One lock guards
+ * every field marked `lock`; nobody holds it while reading or decoding. Requests are made under the
+ * lock, though: stk_tasks_issue() submits reads with the lock held, and submitting a read of S3
+ * computes the request's signature.
  *
  * Three indices: an *entry* is a sample in the loader's list (config.indices, or the first
  * config.count samples), a *position* is its index in an epoch, a *row* is its index in its batch.
@@ -43,7 +44,7 @@ typedef struct batch_slot {
 
 /* A sample on its way into a slot. */
 typedef struct loader_task {
-    stk_read_ahead_item item; /* first: stk_workers_task() gets from it to the task */
+    stk_read_ahead_item item; /* first: stk_tasks_of() gets from it to the task */
     uint64_t batch;           /* counted over all epochs */
     size_t row;               /* of the batch */
     size_t entry;             /* the sample that belongs there */
@@ -125,9 +126,9 @@ struct stk_loader {
 
     /* Workers that decode what the device had no room for, and how many of them may: the others
      * feed the device. */
-    int on_cores;       /* lock */
-    int most_on_cores;  /* lock */
-    uint64_t idle_ns;   /* of the device when most_on_cores was last judged; consumer's thread */
+    int on_cores;      /* lock */
+    int most_on_cores; /* lock */
+    uint64_t idle_ns;  /* of the device when most_on_cores was last judged; consumer's thread */
 
     entry_list put_aside; /* slow samples outside of training; lock */
     size_t slow_bad;      /* entries of `bad` that are only slow; lock */
@@ -169,33 +170,35 @@ void stk_loader_free_slots(stk_loader *l);
 /* Gives up a reference; the last one frees the loader. Takes the lock. */
 void stk_loader_unref(stk_loader *l);
 
-/* workers.c */
+/* tasks.c */
 
 /* Ends a task, whatever became of it; lock. */
-void stk_workers_drop(stk_loader *l, loader_task *t);
+void stk_tasks_drop(stk_loader *l, loader_task *t);
+
+/* Makes tasks of as many rows as slots, window and memory allow, and submits their reads; lock. */
+void stk_tasks_issue(void *loader);
+
+/* The task that a read belongs to; NULL for NULL. Not for a worker's `extra`. */
+loader_task *stk_tasks_of(stk_read_ahead_item *item);
+
+/* For the read-ahead's `arrived`: a read has ended; lock. */
+void stk_tasks_read_arrived(void *loader, stk_read_ahead_item *item);
+
+/* Ends a task whose row is filled, or that failed; lock. */
+void stk_tasks_finish(stk_loader *l, loader_task *t, batch_slot *s, stk_status status,
+                      const stk_error *err);
+
+/* Everything of a row but its picture: label or targets, features, numbers of the sample. */
+void stk_tasks_fill_beside(const stk_loader *l, batch_slot *s, size_t row, size_t entry);
+
+/* Fails if the sample is not the picture that the run was begun with. */
+STK_CHECKED stk_status stk_tasks_check_fingerprint(const stk_loader *l, const stk_sample *sample,
+                                                   const stk_bytes *bytes, stk_error *err);
+
+/* workers.c */
 
 /* Starts threads until `wanted` run, or makes do with those that the system gives; lock. */
 STK_CHECKED stk_status stk_workers_start(stk_loader *l, stk_error *err);
-
-/* Makes tasks of as many rows as slots, window and memory allow, and submits their reads; lock. */
-void stk_workers_issue(void *loader);
-
-/* The task that a read belongs to; NULL for NULL. Not for a worker's `extra`. */
-loader_task *stk_workers_task(stk_read_ahead_item *item);
-
-/* For the read-ahead's `arrived`: a read has ended; lock. */
-void stk_workers_read_arrived(void *loader, stk_read_ahead_item *item);
-
-/* Ends a task whose row is filled, or that failed; lock. */
-void stk_workers_finish(stk_loader *l, loader_task *t, batch_slot *s, stk_status status,
-                        const stk_error *err);
-
-/* Everything of a row but its picture: label or targets, features, numbers of the sample. */
-void stk_workers_fill_beside(const stk_loader *l, batch_slot *s, size_t row, size_t entry);
-
-/* Fails if the sample is not the picture that the run was begun with. */
-STK_CHECKED stk_status stk_workers_check_fingerprint(const stk_loader *l, const stk_sample *sample,
-                                                     const stk_bytes *bytes, stk_error *err);
 
 /* offload.c */
 

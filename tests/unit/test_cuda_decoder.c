@@ -50,6 +50,9 @@ static bool open_desk(desk *k) {
     }
     pthread_mutex_init(&k->lock, NULL);
     stk_cond_init(&k->ended);
+    while (k->decoder.mood(k->decoder.state) == STK_OFFER_FULL) { /* it warms up */
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
     return true;
 }
 
@@ -71,7 +74,8 @@ static void end_order(void *user, bool good) {
 }
 
 /* Offers a picture until it is taken or refused; false: the plan or the decoder refuses it. */
-static bool order_picture(desk *k, order *o, const stk_transform *t, const blob *file, stk_rng rng) {
+static bool order_picture(desk *k, order *o, const stk_transform *t, const blob *file,
+                          stk_rng rng) {
     stk_picture_plan plan;
     stk_error err = {0};
     bool able = false;
@@ -295,9 +299,9 @@ static void real_photographs_are_the_same(void) {
 
 /* Turned pictures: rows and columns exchanged, and mirrored. */
 static void turned_pictures_are_the_same(void) {
-    static const uint8_t head[] = {0xFF, 0xE1, 0,    34,   'E', 'x', 'i', 'f', 0, 0, 'M', 'M',
-                                   0,    42,   0,    0,    0,   8,   0,   1,   1, 0x12, 0, 3,
-                                   0,    0,    0,    1,    0,   0,   0,   0,   0, 0,    0, 0};
+    static const uint8_t head[] = {0xFF, 0xE1, 0, 34, 'E', 'x', 'i', 'f', 0, 0,    'M', 'M',
+                                   0,    42,   0, 0,  0,   8,   0,   1,   1, 0x12, 0,   3,
+                                   0,    0,    0, 1,  0,   0,   0,   0,   0, 0,    0,   0};
     blob files[8];
     desk k;
     if (!open_desk(&k)) {
@@ -337,27 +341,30 @@ static void others_are_left_to_the_cpu(void) {
     REQUIRE_OK(stk_image_scratch_new(&scratch, NULL, &err), &err);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         blob file = photograph(64, 48, others[i], i);
-        CHECK(stk_transform_plan(scratch, &training, file.bytes, file.size, rng_of(0), &plan,
-                                    &able, &err) == STK_OK);
+        CHECK(stk_transform_plan(scratch, &training, file.bytes, file.size, rng_of(0), &plan, &able,
+                                 &err) == STK_OK);
         CHECK(!able);
         free_blob(&file);
     }
     blob file = photograph(64, 48, kinds[0], 1);
     size_t cuts[] = {0, 2, 30, file.size / 2, file.size - 1};
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) { /* files that are cut off */
-        CHECK(stk_transform_plan(scratch, &training, file.bytes, cuts[i], rng_of(0), &plan,
-                                    &able, &err) == STK_OK);
+        CHECK(stk_transform_plan(scratch, &training, file.bytes, cuts[i], rng_of(0), &plan, &able,
+                                 &err) == STK_OK);
         CHECK(!able);
     }
     stk_transform t = training;
     t.native = true;
-    CHECK(stk_transform_plan(scratch, &t, file.bytes, file.size, rng_of(0), &plan, &able, &err) == STK_OK);
+    CHECK(stk_transform_plan(scratch, &t, file.bytes, file.size, rng_of(0), &plan, &able, &err) ==
+          STK_OK);
     CHECK(!able);
     t = training;
     t.channels = 1;
-    CHECK(stk_transform_plan(scratch, &t, file.bytes, file.size, rng_of(0), &plan, &able, &err) == STK_OK);
+    CHECK(stk_transform_plan(scratch, &t, file.bytes, file.size, rng_of(0), &plan, &able, &err) ==
+          STK_OK);
     CHECK(!able);
-    CHECK(stk_transform_plan(scratch, &training, file.bytes, file.size, rng_of(0), &plan, &able, &err) == STK_OK);
+    CHECK(stk_transform_plan(scratch, &training, file.bytes, file.size, rng_of(0), &plan, &able,
+                             &err) == STK_OK);
     CHECK(able);
     free_blob(&file);
     stk_image_scratch_free(scratch);
@@ -418,11 +425,9 @@ static void a_hanging_engine_gives_pictures_back(void) {
     (void)unsetenv("STK_EMU_JPEG");
 }
 
-static const check_test tests[] = {TEST(others_are_left_to_the_cpu),
-                                   TEST(squares_are_the_cpus_byte_for_byte),
-                                   TEST(turned_pictures_are_the_same),
-                                   TEST(changes_are_the_cpus_byte_for_byte),
-                                   TEST(real_photographs_are_the_same),
-                                   TEST(a_refused_call_is_made_again_in_parts),
-                                   TEST(a_hanging_engine_gives_pictures_back)};
+static const check_test tests[] = {
+    TEST(others_are_left_to_the_cpu),          TEST(squares_are_the_cpus_byte_for_byte),
+    TEST(turned_pictures_are_the_same),        TEST(changes_are_the_cpus_byte_for_byte),
+    TEST(real_photographs_are_the_same),       TEST(a_refused_call_is_made_again_in_parts),
+    TEST(a_hanging_engine_gives_pictures_back)};
 CHECK_MAIN(tests)

@@ -78,7 +78,7 @@ STK_CHECKED stk_status stk_cuda_enter(stk_device *device, stk_error *err);
 STK_CHECKED stk_status stk_cuda_finish(const stk_device *device, int result, const char *what,
                                        stk_error *err);
 
-/* ---- decoder.c: the decoder_ functions of stk_backend ---- */
+/* ---- device_decoder.c: the decoder_ functions of stk_backend ---- */
 
 uint64_t stk_cuda_device_decoder_bytes(stk_device *device);
 stk_status stk_cuda_device_decoder_open(stk_device_decoder *decoder, stk_device *device,

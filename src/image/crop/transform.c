@@ -144,8 +144,9 @@ static bool is_hopeless(const stk_image_scratch *scratch) {
 }
 
 /*
- * Draws the part of a picture, decoded at 1/divisor of its size, that becomes the square, and begins
- * to scale it. A divisor of 0 stands for the one that saves most: it is returned in *divisor.
+ * Draws the part of a picture, decoded at 1/divisor of its size, that becomes the square, and
+ * begins to scale it. A divisor of 0 stands for the one that saves most: it is returned in
+ * *divisor.
  */
 static stk_status begin_square(stk_image_scratch *scratch, const stk_image_info *info, int *divisor,
                                stk_error *err) {
@@ -159,18 +160,18 @@ static stk_status begin_square(stk_image_scratch *scratch, const stk_image_info 
     if (*divisor == 0) {
         *divisor = info->divides && !native ? choose_divisor(crop, scratch->transform->size) : 1;
     }
-    stk_resample_task task = {
-        .width = (info->width + *divisor - 1) / *divisor,
-        .height = (info->height + *divisor - 1) / *divisor,
-        .channels = stk_transform_channels(scratch->transform),
-        .crop = {crop.x / *divisor, crop.y / *divisor, crop.width / *divisor,
-                 crop.height / *divisor},
-        .size = native ? (int)crop.width : scratch->transform->size,
-        .size_down = native ? (int)crop.height : scratch->transform->size,
-        .mirror_x = turn.mirror_x != (flip && !turn.swapped),
-        .mirror_y = turn.mirror_y != (flip && turn.swapped),
-        .filter =
-            scratch->transform->train || native ? STK_BILINEAR : scratch->transform->interpolation};
+    stk_resample_task task = {.width = (info->width + *divisor - 1) / *divisor,
+                              .height = (info->height + *divisor - 1) / *divisor,
+                              .channels = stk_transform_channels(scratch->transform),
+                              .crop = {crop.x / *divisor, crop.y / *divisor, crop.width / *divisor,
+                                       crop.height / *divisor},
+                              .size = native ? (int)crop.width : scratch->transform->size,
+                              .size_down = native ? (int)crop.height : scratch->transform->size,
+                              .mirror_x = turn.mirror_x != (flip && !turn.swapped),
+                              .mirror_y = turn.mirror_y != (flip && turn.swapped),
+                              .filter = scratch->transform->train || native
+                                            ? STK_BILINEAR
+                                            : scratch->transform->interpolation};
     scratch->swapped = turn.swapped;
     return stk_resampler_begin(&scratch->resampler, &task, scratch->out, err);
 }

@@ -15,12 +15,12 @@
 
 /* From the header. */
 typedef struct stk_image_info {
-    int width, height;    /* px, as stored */
-    int channels;         /* that the picture has; 0: 3, or grey that counts as RGB */
-    int orientation;      /* EXIF's, 1 to 8 */
-    bool divides;         /* can be decoded at 1/2, 1/4 and 1/8 of its size */
-    uint64_t whole_bytes; /* bytes, if the format can only decode whole pictures; 0: it decodes by
-                             rows */
+    int width, height;      /* px, as stored */
+    int channels;           /* that the picture has; 0: 3, or grey that counts as RGB */
+    int orientation;        /* EXIF's, 1 to 8 */
+    bool divides;           /* can be decoded at 1/2, 1/4 and 1/8 of its size */
+    uint64_t whole_bytes;   /* bytes, if the format can only decode whole pictures; 0: it decodes by
+                               rows */
     stk_jpeg_planes planes; /* what a device finds; set only if the receiver asks for planes */
 } stk_image_info;
 

@@ -51,7 +51,7 @@ typedef struct jpeg_reader {
     struct jpeg_progress_mgr progress;
     struct jpeg_source_mgr source;
     const uint8_t *begin, *end; /* of the file's bytes */
-    bool past_end;      /* libjpeg has read all bytes and wants more */
+    bool past_end;              /* libjpeg has read all bytes and wants more */
     stk_image_tags tags;
     jmp_buf escape;
     const stk_image_receiver *receiver; /* borrowed */
@@ -269,8 +269,7 @@ static stk_jpeg_planes planes_of(const jpeg_reader *reader) {
     const struct jpeg_decompress_struct *cinfo = &reader->cinfo;
     const jpeg_component_info *comps = cinfo->comp_info;
     if (cinfo->progressive_mode || cinfo->arith_code || cinfo->data_precision != 8 ||
-        cinfo->comps_in_scan != cinfo->num_components ||
-        !is_baseline(reader->begin, reader->end) ||
+        cinfo->comps_in_scan != cinfo->num_components || !is_baseline(reader->begin, reader->end) ||
         !ends_after_scan(reader->source.next_input_byte, reader->end)) {
         return STK_PLANES_OTHER;
     }
@@ -303,14 +302,13 @@ static void ask_receiver(jpeg_reader *reader) {
             blocks += (uint64_t)cinfo->comp_info[i].width_in_blocks *
                       cinfo->comp_info[i].height_in_blocks;
         }
-        stk_image_info info = {.width = (int)cinfo->image_width,
-                               .height = (int)cinfo->image_height,
-                               .orientation = stk_image_orientation(&reader->tags),
-                               .divides = true,
-                               .planes = reader->receiver->asks_planes ? planes_of(reader)
-                                                                       : STK_PLANES_OTHER,
-                               .whole_bytes =
-                                   jpeg_has_multiple_scans(cinfo) ? blocks * sizeof(JBLOCK) : 0};
+        stk_image_info info = {
+            .width = (int)cinfo->image_width,
+            .height = (int)cinfo->image_height,
+            .orientation = stk_image_orientation(&reader->tags),
+            .divides = true,
+            .planes = reader->receiver->asks_planes ? planes_of(reader) : STK_PLANES_OTHER,
+            .whole_bytes = jpeg_has_multiple_scans(cinfo) ? blocks * sizeof(JBLOCK) : 0};
         status = reader->receiver->begin(reader->receiver->user, &info, &reader->part, reader->err);
     }
     if (status != STK_OK) {

@@ -1,5 +1,6 @@
 /*
- * resample.h - for this room, and axes for decoders on a device: scales a part of a picture, antialiased, while its rows arrive.
+ * resample.h - for this room, and axes for decoders on a device: scales a part of a picture,
+ * antialiased, while its rows arrive.
  *
  * stk_resampler_begin() takes the part and the size and computes which rows and columns are needed.
  * The decoder writes rows, from top to bottom, to stk_resampler_room(). stk_resampler_take() then

@@ -46,11 +46,11 @@ typedef struct stk_read_ahead_config {
     /*
      * A read has ended, well or not; a failed read has no bytes. The callback calls
      * stk_read_ahead_make_ready or stk_read_ahead_release, unless the read is alone. It is
-     * stk_workers_read_arrived() in the loader, take_read() in staging.
+     * stk_tasks_read_arrived() in the loader, take_read() in staging.
      */
     void (*arrived)(void *user, stk_read_ahead_item *item);
     /*
-     * There may be room for more reads: hand them over. It is stk_workers_issue() in the loader,
+     * There may be room for more reads: hand them over. It is stk_tasks_issue() in the loader,
      * issue() in staging.
      */
     void (*issue)(void *user);

@@ -29,6 +29,10 @@
 /* A group of 64 takes milliseconds. After this time the device counts as lost. */
 #define HANG_NS ((int64_t)5 * 1000 * 1000 * 1000)
 
+/* The picture for warming up, px. */
+#define WARM_WIDTH 512
+#define WARM_HEIGHT 384
+
 /* How long withdrawing and closing wait for the thread. */
 #define WITHDRAW_NS ((int64_t)1000 * 1000 * 1000)
 
@@ -42,8 +46,8 @@ typedef enum lane_state {
 
 typedef struct lane {
     cuda_group group;
-    lane_state state;    /* lock */
-    int copying;         /* pictures that are reserved and not filled in yet; lock */
+    lane_state state; /* lock */
+    int copying;      /* pictures that are reserved and not filled in yet; lock */
     int64_t since_ns; /* running: since when; lock */
 } lane;
 
@@ -56,13 +60,13 @@ struct cuda_decoder {
     pthread_cond_t work; /* for the thread: a picture has come, or the end */
     pthread_cond_t idle; /* a picture is filled in, a lane is free, or the thread has ended */
     lane lanes[LANES];
-    lane *filling;    /* NULL: all lanes are busy; lock */
-    bool quit;        /* lock */
-    bool lost;        /* lock */
-    int giving_back;  /* threads that call `done` for lost pictures; lock */
-    bool has_ended;   /* the thread; lock */
-    atomic_int mood;  /* stk_offer: what an offer would probably be answered */
-    int engines;      /* hardware engines; 0: the processors decode */
+    lane *filling;   /* NULL: all lanes are busy; lock */
+    bool quit;       /* lock */
+    bool lost;       /* lock */
+    int giving_back; /* threads that call `done` for lost pictures; lock */
+    bool has_ended;  /* the thread; lock */
+    atomic_int mood; /* stk_offer: what an offer would probably be answered */
+    int engines;     /* hardware engines; 0: the processors decode */
     atomic_ullong images, failed, bytes;
     atomic_ullong idle_ns; /* in which the thread waited for pictures */
 };
@@ -210,6 +214,39 @@ static bool end_lane(cuda_decoder *d, lane *l) {
     return true;
 }
 
+/* A picture for warming up: a gradient under a pattern. No memory: the first pictures are slower.
+ */
+static stk_status make_picture(uint8_t **bytes, size_t *size) {
+    stk_image image = {0};
+    stk_error ignored = {0};
+    stk_status status = stk_image_new(&image, WARM_WIDTH, WARM_HEIGHT, &ignored);
+    for (unsigned i = 0; i < 3 * WARM_WIDTH * WARM_HEIGHT && status == STK_OK; i++) {
+        image.pixels[i] = (uint8_t)(i / (3 * WARM_WIDTH) + i % 3 * 40 + i * i % 61);
+    }
+    STK_THEN(status, stk_image_encode_jpeg(&image, 90, bytes, size, &ignored));
+    stk_image_free(&image);
+    return status;
+}
+
+/* The lanes decode something before they take pictures; false: the device is lost. */
+static bool warm_up(cuda_decoder *d) {
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    bool made = make_picture(&bytes, &size) == STK_OK;
+    for (int i = 0; i < LANES && made; i++) {
+        stk_cuda_group_warm_up(&d->lanes[i].group, bytes, size, WARM_WIDTH, WARM_HEIGHT);
+    }
+    stk_mem_free(bytes);
+    pthread_mutex_lock(&d->lock);
+    for (int i = 0; i < LANES && !d->lost; i++) {
+        d->lanes[i].state = LANE_FREE;
+    }
+    open_lane(d);
+    bool lost = d->lost;
+    pthread_mutex_unlock(&d->lock);
+    return !lost;
+}
+
 static void *work(void *argument) {
     cuda_decoder *d = argument;
     lane *under_way = NULL;
@@ -217,6 +254,7 @@ static void *work(void *argument) {
     if (!goes_on) {
         lose(d);
     }
+    goes_on = goes_on && warm_up(d);
     while (goes_on) {
         lane *next = take_lane(d, under_way != NULL);
         bool idle = next == NULL && under_way == NULL; /* only at the end */
@@ -240,7 +278,7 @@ static stk_offer offer(void *state, const stk_device_picture *picture) {
     lane *l = d->filling;
     stk_offer answer = d->lost || d->quit ? STK_OFFER_REFUSED
                        : l == NULL        ? STK_OFFER_FULL
-                                   : stk_cuda_group_reserve(&l->group, picture, &place);
+                                          : stk_cuda_group_reserve(&l->group, picture, &place);
     if (answer == STK_OFFER_TAKEN) {
         l->copying++;
         if (l->group.count == CUDA_GROUP_PICTURES) {
@@ -276,8 +314,8 @@ static void check(void *state) {
     bool hangs = false;
     pthread_mutex_lock(&d->lock);
     for (int i = 0; i < LANES; i++) {
-        hangs = hangs ||
-                (d->lanes[i].state == LANE_RUNNING && now - d->lanes[i].since_ns > HANG_NS);
+        hangs =
+            hangs || (d->lanes[i].state == LANE_RUNNING && now - d->lanes[i].since_ns > HANG_NS);
     }
     pthread_mutex_unlock(&d->lock);
     if (hangs) {
@@ -371,19 +409,18 @@ static stk_status open_jpeg(cuda_decoder *d, stk_error *err) {
         return STK_OK;
     }
     d->tools.handle = NULL;
-    return stk_cuda_jpeg_check(
-        j->create(CUDA_JPEG_BY_PROCESSORS, NULL, NULL, 0, &d->tools.handle), "opening nvJPEG", err);
+    return stk_cuda_jpeg_check(j->create(CUDA_JPEG_BY_PROCESSORS, NULL, NULL, 0, &d->tools.handle),
+                               "opening nvJPEG", err);
 }
 
 static stk_status open_lanes(cuda_decoder *d, stk_error *err) {
     size_t each = d->config.memory_bytes / LANES;
     stk_status status = STK_OK;
     for (int i = 0; i < LANES && status == STK_OK; i++) {
+        d->lanes[i].state = LANE_RUNNING; /* warming up: it may hang as well */
+        d->lanes[i].since_ns = stk_clock_ns();
         status = stk_cuda_group_open(&d->lanes[i].group, &d->tools, d->config.memory + i * each,
                                      each, err);
-    }
-    if (status == STK_OK) {
-        open_lane(d);
     }
     return status;
 }
@@ -414,6 +451,7 @@ stk_status stk_cuda_decoder_open(cuda_decoder **decoder, const cuda_decoder_conf
     pthread_mutex_init(&d->lock, NULL);
     stk_cond_init(&d->work);
     stk_cond_init(&d->idle);
+    atomic_store(&d->mood, STK_OFFER_FULL); /* until it is warm */
     stk_status status = open_jpeg(d, err);
     STK_THEN(status, stk_cuda_picture_kernels_make(&d->tools.kernels, config->kernels,
                                                    config->driver, err));

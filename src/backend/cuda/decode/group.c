@@ -16,6 +16,9 @@
 /* CU_MEMHOSTALLOC_PORTABLE: memory that any thread may use. */
 enum { HOST_PORTABLE = 1 };
 
+/* So many pictures make nvJPEG take all memory that it works with. */
+#define WARM_PICTURES 16
+
 /* The longest side that hardware decodes. */
 #define MOST_SIDE 16384
 
@@ -84,6 +87,7 @@ void stk_cuda_group_clear(cuda_group *g) {
     g->tables = aligned(CUDA_GROUP_PICTURES * sizeof *g->entries);
     g->files = 0;
     g->pixels = 0;
+    g->squares = 0;
 }
 
 /* ---- one picture ---- */
@@ -115,14 +119,16 @@ static size_t table_bytes(const stk_picture_plan *plan) {
            weights_bytes(plan, plan->down);
 }
 
-static size_t square_bytes(const stk_picture_plan *plan) {
-    return aligned(3 * (size_t)plan->size * (size_t)plan->size);
+static size_t square_bytes(int size) {
+    return 3 * (size_t)size * (size_t)size;
 }
 
-/* Blocks of a picture behind the tables, in this order: planes, RGB, the square and its spare. */
+/* Blocks of a picture behind the tables, in this order: planes, RGB, and for its changes the square
+ * and its spare. */
 typedef struct pixel_blocks {
     size_t pitch[3];
-    size_t plane[3];  /* bytes */
+    size_t plane[3]; /* bytes */
+    size_t rgb_pitch;
     size_t rgb;       /* bytes */
     size_t square[2]; /* bytes; 0: the picture is not changed */
 } pixel_blocks;
@@ -135,8 +141,9 @@ static pixel_blocks blocks_of(const stk_picture_plan *plan) {
         b.pitch[i] = aligned((size_t)(i == 0 ? plan->width : colour_width(plan)));
         b.plane[i] = b.pitch[i] * (size_t)(i == 0 ? plan->height : colour_height(plan));
     }
-    b.rgb = aligned(3 * columns * rows);
-    b.square[0] = b.square[1] = plan->changes.count > 0 ? square_bytes(plan) : 0;
+    b.rgb_pitch = (3 * columns + 12 + 15) / 16 * 16;
+    b.rgb = aligned(b.rgb_pitch * rows);
+    b.square[0] = b.square[1] = plan->changes.count > 0 ? aligned(square_bytes(plan->size)) : 0;
     return b;
 }
 
@@ -151,20 +158,24 @@ stk_offer stk_cuda_group_reserve(cuda_group *g, const stk_device_picture *pictur
     const size_t first_table = aligned(CUDA_GROUP_PICTURES * sizeof *g->entries);
     size_t table = table_bytes(plan);
     size_t pixels = pixel_bytes(&blocks);
+    size_t square = square_bytes(plan->size);
     size_t room = g->memory_bytes - TABLE_BYTES;
     if (plan->width > MOST_SIDE || plan->height > MOST_SIDE ||
         plan->across->to - plan->across->from > stk_cuda_widest_part(plan->size) ||
-        first_table + table > TABLE_BYTES || aligned(picture->size) > FILE_BYTES || pixels > room) {
+        first_table + table > TABLE_BYTES || aligned(picture->size) > FILE_BYTES ||
+        pixels + square > room) {
         return STK_OFFER_REFUSED;
     }
     if (g->count == CUDA_GROUP_PICTURES || g->tables + table > TABLE_BYTES ||
-        g->files + aligned(picture->size) > FILE_BYTES || g->pixels + pixels > room) {
+        g->files + aligned(picture->size) > FILE_BYTES ||
+        g->pixels + g->squares + pixels + square > room) {
         return STK_OFFER_FULL;
     }
     *place = (cuda_group_place){g->count++, g->tables, g->files, g->pixels};
     g->tables += table;
     g->files += aligned(picture->size);
     g->pixels += pixels;
+    g->squares += square;
     return STK_OFFER_TAKEN;
 }
 
@@ -199,8 +210,8 @@ static void fill_axes(const cuda_group *g, const stk_picture_plan *plan, size_t 
     to->used_y = down->used;
     to->first_x = put_table(g, &at, across->first, size * sizeof *across->first);
     to->first_y = put_table(g, &at, down->first, size * sizeof *down->first);
-    to->weights_x = put_table(g, &at, across->weights,
-                              size * (size_t)across->taps * sizeof *across->weights);
+    to->weights_x =
+        put_table(g, &at, across->weights, size * (size_t)across->taps * sizeof *across->weights);
     to->weights_y =
         put_table(g, &at, down->weights, size * (size_t)down->taps * sizeof *down->weights);
 }
@@ -225,7 +236,7 @@ void stk_cuda_group_fill(cuda_group *g, const stk_device_picture *picture,
                          .size = plan->size,
                          .mirror_y = plan->mirror_y,
                          .swapped = plan->swapped,
-                         .out = (unsigned long long)(uintptr_t)picture->out,
+                         .rgb_pitch = (int)blocks.rgb_pitch,
                          .change_count = plan->changes.count};
     for (int i = 0; i < 3; i++) {
         to->planes[i] = put_block(&at, g, blocks.plane[i]);
@@ -272,16 +283,60 @@ void stk_cuda_group_decode(cuda_group *g) {
     decode_some(g, 0, g->count);
 }
 
-int stk_cuda_group_launch(cuda_group *g) {
-    const cuda_driver *d = g->tools->driver;
-    cuda_picture_extent extent = {.pictures = g->count};
+/* The group's pictures in the order in which their squares lie on the host. */
+static void order_squares(const cuda_group *g, int *order) {
     for (int i = 0; i < g->count; i++) {
-        cuda_picture *p = &g->entries[i];
-        if (g->failed[i]) { /* nothing is made of it */
+        int at = i;
+        for (; at > 0 && g->pictures[order[at - 1]].out > g->pictures[i].out; at--) {
+            order[at] = order[at - 1];
+        }
+        order[at] = i;
+    }
+}
+
+/* Lays the squares behind the pixels, in that order, so that neighbours are copied at once. */
+static void place_squares(cuda_group *g, const int *order) {
+    size_t at = g->pixels;
+    for (int i = 0; i < g->count; i++) {
+        cuda_picture *p = &g->entries[order[i]];
+        if (!g->failed[order[i]]) {
+            p->out = put_block(&at, g, square_bytes(p->size));
+        } else { /* nothing is made of it */
             p->size = 0;
             p->rows = 0;
             p->change_count = 0;
         }
+    }
+}
+
+/* Copies the squares to the host. Kernels that wrote there would occupy the GPU for as long as the
+ * bus takes; these copies do not. */
+static int copy_squares(cuda_group *g, const int *order) {
+    int result = CUDA_GOOD;
+    for (int i = 0; i < g->count && result == CUDA_GOOD;) {
+        const cuda_picture *first = &g->entries[order[i]];
+        uint8_t *out = g->pictures[order[i]].out;
+        size_t bytes = square_bytes(first->size);
+        for (i++; i < g->count && bytes > 0 && g->pictures[order[i]].out == out + bytes &&
+                  !g->failed[order[i]];
+             i++) {
+            bytes += square_bytes(g->entries[order[i]].size);
+        }
+        if (bytes > 0) {
+            result = g->tools->driver->copy_out(out, first->out, bytes, g->stream);
+        }
+    }
+    return result;
+}
+
+int stk_cuda_group_launch(cuda_group *g) {
+    const cuda_driver *d = g->tools->driver;
+    cuda_picture_extent extent = {.pictures = g->count};
+    int order[CUDA_GROUP_PICTURES];
+    order_squares(g, order);
+    place_squares(g, order);
+    for (int i = 0; i < g->count; i++) {
+        const cuda_picture *p = &g->entries[i];
         extent.columns = p->columns > extent.columns ? p->columns : extent.columns;
         extent.size = p->size > extent.size ? p->size : extent.size;
         extent.changed = extent.changed || p->change_count > 0;
@@ -290,9 +345,31 @@ int stk_cuda_group_launch(cuda_group *g) {
     if (result == CUDA_GOOD && extent.size > 0) {
         result = stk_cuda_picture_kernels_launch(&g->tools->kernels, g->memory, &extent, g->stream);
     }
+    result = result == CUDA_GOOD ? copy_squares(g, order) : result;
     return result == CUDA_GOOD ? d->event_record(g->ended, g->stream) : result;
 }
 
 int stk_cuda_group_wait(cuda_group *g) {
     return g->tools->driver->event_wait(g->ended);
+}
+
+void stk_cuda_group_warm_up(cuda_group *g, const uint8_t *bytes, size_t size, int width,
+                            int height) {
+    const size_t plane = (size_t)width * (size_t)height;
+    if (size > FILE_BYTES || 3 * plane > g->memory_bytes - TABLE_BYTES) {
+        return;
+    }
+    memcpy(g->host + TABLE_BYTES, bytes, size);
+    for (int i = 0; i < WARM_PICTURES;
+         i++) { /* all planes lie on each other: nobody looks at them */
+        g->encoded[i] = g->host + TABLE_BYTES;
+        g->sizes[i] = size;
+        for (size_t k = 0; k < 3; k++) {
+            g->planes[i].channel[k] =
+                (unsigned char *)(uintptr_t)(g->memory + TABLE_BYTES + k * plane);
+            g->planes[i].pitch[k] = (size_t)width;
+        }
+    }
+    decode_some(g, 0, WARM_PICTURES);
+    (void)g->tools->driver->stream_wait(g->stream);
 }

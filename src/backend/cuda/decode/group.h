@@ -5,8 +5,8 @@
  *     device memory         tables                                          | planes, RGB, squares
  *
  * A picture is reserved (one thread at a time), then filled in (each by its own thread), and the
- * group runs once all are: nvJPEG writes the planes, the tables are copied, kernels make the squares
- * and write them to where the batch lies.
+ * group runs once all are: nvJPEG writes the planes, the tables are copied to the device, kernels
+ * make the squares, and these are copied to where the batch lies.
  */
 #ifndef STK_BACKEND_CUDA_DECODE_GROUP_H
 #define STK_BACKEND_CUDA_DECODE_GROUP_H
@@ -38,6 +38,7 @@ typedef struct cuda_group {
     size_t tables;         /* bytes in use of the tables, for all pictures so far */
     size_t files;          /* bytes in use of the encoded pictures */
     size_t pixels;         /* bytes in use of the device's memory behind the tables */
+    size_t squares;        /* bytes that the squares will take behind them */
     int count;             /* pictures that are reserved */
     cuda_picture *entries; /* in `host`: (CUDA_GROUP_PICTURES) */
     stk_device_picture pictures[CUDA_GROUP_PICTURES]; /* bytes and plan are not valid later */
@@ -73,6 +74,11 @@ stk_offer stk_cuda_group_reserve(cuda_group *group, const stk_device_picture *pi
 /* Copies what was reserved for: bytes, tables, and what the kernels must know. */
 void stk_cuda_group_fill(cuda_group *group, const stk_device_picture *picture,
                          const cuda_group_place *place);
+
+/* Decodes a picture several times into an empty group and forgets it: the library takes its memory
+ * at its first pictures. */
+void stk_cuda_group_warm_up(cuda_group *group, const uint8_t *bytes, size_t size, int width,
+                            int height);
 
 /*
  * Decodes the pictures; `failed` says which could not be. Returns when nvJPEG has them all under

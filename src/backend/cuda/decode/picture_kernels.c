@@ -1,4 +1,5 @@
-/* picture_kernels.c - makes and launches the kernels of kernels/pictures.cu and kernels/changes.cu. */
+/* picture_kernels.c - makes and launches the kernels of kernels/pictures.cu and kernels/changes.cu.
+ */
 #include "backend/cuda/decode/picture_kernels.h"
 
 #include "backend/cuda/emit/changes.h"
@@ -15,11 +16,11 @@
 
 /* Shared memory of picture_square: a row of the part as 16-bit numbers, and one of the square. */
 static size_t square_shared(int columns, int size) {
-    return (size_t)(3 * columns + 1) / 2 * 2 * sizeof(int16_t) + 3 * (size_t)size;
+    return (size_t)(3 * columns + 3) / 4 * 4 * sizeof(int16_t) + 3 * (size_t)size;
 }
 
 int stk_cuda_widest_part(int size) {
-    size_t row = 3 * (size_t)size + 2 * sizeof(int16_t);
+    size_t row = 3 * (size_t)size + 4 * sizeof(int16_t);
     return row < SHARED_BYTES ? (int)((SHARED_BYTES - row) / (3 * sizeof(int16_t))) : 0;
 }
 
@@ -50,8 +51,7 @@ stk_status stk_cuda_picture_kernels_make(cuda_picture_kernels *made, cuda_kernel
     if (status == STK_OK) {
         cuda_function functions[3];
         for (int i = 0; i < 3; i++) {
-            functions[i] =
-                stk_cuda_kernels_find(kernels, &program.ops[at[i]].launch, program.type);
+            functions[i] = stk_cuda_kernels_find(kernels, &program.ops[at[i]].launch, program.type);
         }
         const cuda_launch *changes = &program.ops[at[2]].launch;
         *made = (cuda_picture_kernels){.driver = driver,

@@ -1,5 +1,6 @@
 /*
- * picture_kernels.h - inside the CUDA backend: the kernels between the planes of pictures and their squares.
+ * picture_kernels.h - inside the CUDA backend: the kernels between the planes of pictures and their
+ * squares.
  *
  * Their functions are made once, on the device's thread, and launched on the decoder's: after that
  * they are only read.

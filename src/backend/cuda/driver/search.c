@@ -268,6 +268,18 @@ static bool look_in_time(void (*look)(void *state), cuda_folders *folders) {
 }
 
 /*
+ * The driver puts streams on 8 connections to the GPU unless told otherwise, and work on one
+ * connection is done in order, whatever its stream. nvJPEG has more than 14 streams: pictures would
+ * wait for the training step that shares their connection. Asked for before the driver starts.
+ */
+static void ask_for_connections(void) {
+    static atomic_bool asked;
+    if (!atomic_exchange(&asked, true)) {
+        (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    }
+}
+
+/*
  * The driver opens files in the home folder, and nothing can end that on a disk that does not
  * answer. So the process gets a home without files then, and the driver stores no kernels there:
  * Stoker stores its own. Once per process.
@@ -282,6 +294,7 @@ static void leave_dead_home(void) {
 
 void stk_cuda_folders_find(cuda_folders *folders) {
     static atomic_bool hangs;
+    ask_for_connections();
     const char *given = getenv(names[GIVEN]);
     *folders = (cuda_folders){.given = given != NULL && given[0] != '\0'};
     leave_dead_home();

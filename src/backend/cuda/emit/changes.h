@@ -19,9 +19,9 @@ void stk_cuda_change_of(const stk_change *change, int size, cuda_change *to);
 
 /*
  * Changes `pictures` squares. `table` is cuda_picture (pictures), of which the kernel
- * reads size, change_count, changes, square, spare and out. `square` and `spare` lie on boundaries of 4
- * bytes, and their bytes afterwards are of no use. Pictures without changes stay as they are, and
- * nothing is written to their `out`. The number of pictures only is the grid's width: whoever
+ * reads size, change_count, changes, square, spare and out. `square` and `spare` lie on boundaries
+ * of 4 bytes, and their bytes afterwards are of no use. Pictures without changes stay as they are,
+ * and nothing is written to their `out`. The number of pictures only is the grid's width: whoever
  * launches it may set another one.
  */
 void stk_cuda_picture_changes(cuda_program *p, int pictures, cuda_ref table);

@@ -59,52 +59,73 @@ DEVICE int colour_at(const cuda_picture *p, int plane, int x, int y) {
     return p->kind == HALF_WIDTH ? blend_across(row, x, p->colour_width) : row[x];
 }
 
-/* The part of each picture that is needed, in RGB. A block makes rows, a thread pixels of them. */
+/* Pixels of a thread: 12 bytes, 3 words. */
+#define TOGETHER 4
+
+DEVICE void put_pixel(const cuda_picture *p, int x, int y, u8 *to) {
+    int light = ((const u8 *)p->planes[0] + (u64)y * p->pitch[0])[x];
+    int red = light, green = light, blue = light;
+    if (p->kind != GREY) {
+        /* 1.402, 0.344136, 0.714136 and 1.772, times 65536 and rounded */
+        int cb = colour_at(p, 1, x, y) - 128;
+        int cr = colour_at(p, 2, x, y) - 128;
+        red = light + ((91881 * cr + 32768) >> 16);
+        green = light + ((-22554 * cb - 46802 * cr + 32768) >> 16);
+        blue = light + ((116130 * cb + 32768) >> 16);
+    }
+    to[0] = level(red);
+    to[1] = level(green);
+    to[2] = level(blue);
+}
+
+/* The part of each picture that is needed, in RGB. A block makes rows. Behind the last pixel of a
+ * row a thread repeats the last one of the picture. */
 KERNEL picture_rgb(const cuda_picture *pictures) {
     const cuda_picture *p = pictures + blockIdx.y;
     for (int row = blockIdx.x; row < p->rows; row += gridDim.x) {
-        int y = p->top + row;
-        const u8 *brightness = (const u8 *)p->planes[0] + (u64)y * p->pitch[0];
-        u8 *to = (u8 *)p->rgb + 3 * (u64)row * p->columns;
-        for (int column = threadIdx.x; column < p->columns; column += blockDim.x) {
-            int x = p->left + column;
-            int light = brightness[x];
-            int red = light, green = light, blue = light;
-            if (p->kind != GREY) {
-                /* 1.402, 0.344136, 0.714136 and 1.772, times 65536 and rounded */
-                int cb = colour_at(p, 1, x, y) - 128;
-                int cr = colour_at(p, 2, x, y) - 128;
-                red = light + ((91881 * cr + 32768) >> 16);
-                green = light + ((-22554 * cb - 46802 * cr + 32768) >> 16);
-                blue = light + ((116130 * cb + 32768) >> 16);
+        u32 *to = (u32 *)((u8 *)p->rgb + (u64)row * p->rgb_pitch);
+        for (int at = threadIdx.x; TOGETHER * at < p->columns; at += blockDim.x) {
+            u8 bytes[3 * TOGETHER];
+            UNROLL for (int k = 0; k < TOGETHER; k++) {
+                int x = min(p->left + TOGETHER * at + k, p->width - 1);
+                put_pixel(p, x, p->top + row, bytes + 3 * k);
             }
-            to[3 * column] = level(red);
-            to[3 * column + 1] = level(green);
-            to[3 * column + 2] = level(blue);
+            UNROLL for (int k = 0; k < 3; k++) {
+                to[3 * at + k] = bytes[4 * k] | (u32)bytes[4 * k + 1] << 8 |
+                                 (u32)bytes[4 * k + 2] << 16 | (u32)bytes[4 * k + 3] << 24;
+            }
         }
     }
 }
 #endif
 
 #ifdef K_picture_square
-/* Bytes of the row that a square has in shared memory come after `middle`, at a multiple of 4. */
+/* The row of the square lies in shared memory behind `middle`. */
 DEVICE u8 *shared_row(short *middle, int columns) {
-    return (u8 *)(middle + (3 * columns + 1) / 2 * 2);
+    return (u8 *)(middle + (3 * columns + 3) / 4 * 4);
 }
 
-/* Weighs the rows that output row y needs: one value of each column and colour. */
+/* Weighs the rows that output row y needs: four values of a row in each thread. */
 DEVICE void weigh_down(const cuda_picture *p, int y, short *middle) {
     const short *weights = (const short *)p->weights_y + (u64)y * p->taps_y;
     int first = ((const int *)p->first_y)[y];
-    int values = 3 * p->columns;
     int taps = min(p->used_y, p->rows - first); /* rows that are not there weigh nothing */
-    const u8 *rows = (const u8 *)p->rgb + (u64)first * values;
-    for (int at = threadIdx.x; at < values; at += blockDim.x) {
-        int sum = 1 << (DOWN_SHIFT - 1);
-        for (int k = 0; k < taps; k++) {
-            sum += rows[(u64)k * values + at] * weights[k];
+    const u8 *rows = (const u8 *)p->rgb + (u64)first * p->rgb_pitch;
+    for (int at = 4 * threadIdx.x; at < 3 * p->columns; at += 4 * blockDim.x) {
+        int sums[4];
+        UNROLL for (int i = 0; i < 4; i++) {
+            sums[i] = 1 << (DOWN_SHIFT - 1);
         }
-        middle[at] = (short)(sum >> DOWN_SHIFT);
+        for (int k = 0; k < taps; k++) {
+            u32 word = *(const u32 *)(rows + (u64)k * p->rgb_pitch + at);
+            int weight = weights[k];
+            UNROLL for (int i = 0; i < 4; i++) {
+                sums[i] += (int)(word >> (8 * i) & 255) * weight;
+            }
+        }
+        UNROLL for (int i = 0; i < 4; i++) {
+            middle[at + i] = (short)(sums[i] >> DOWN_SHIFT);
+        }
     }
 }
 

@@ -126,7 +126,8 @@ typedef struct cuda_picture {
     int colour_width, colour_height;
     int left, top, columns, rows; /* the part that the square needs, px */
     int size;                     /* px, side of the square */
-    unsigned long long rgb;       /* (rows, columns, 3): that part in RGB */
+    unsigned long long rgb;       /* (rows, rgb_pitch): that part in RGB */
+    int rgb_pitch;                /* bytes, a multiple of 4, with room for three pixels more */
     unsigned long long first_x;   /* int (size): first column of each output column, from `left` */
     unsigned long long first_y;   /* int (size): the same of rows, from `top` */
     unsigned long long weights_x; /* short (size, taps_x) */
@@ -137,7 +138,7 @@ typedef struct cuda_picture {
     int swapped;                  /* rows and columns of the square are exchanged */
     unsigned long long square;    /* (size, size, 3): the square before its changes */
     unsigned long long spare;     /* (size, size, 3) */
-    unsigned long long out;       /* (size, size, 3): its place in the batch, pinned on the host */
+    unsigned long long out;       /* (size, size, 3): the square that is copied to the batch */
     int change_count;             /* 0: the scaled square goes to `out` at once */
     cuda_change changes[CUDA_MOST_CHANGES];
 } cuda_picture;

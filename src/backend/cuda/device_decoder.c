@@ -1,12 +1,13 @@
-/* decoder.c - opens and closes the decoder of a device: the decoder_ functions of stk_backend. */
+/* device_decoder.c - opens and closes the decoder of a device: the decoder_ functions of
+ * stk_backend. */
 #include "backend/cuda/device.h"
 
 #include "base/error.h"
 #include "base/mem.h"
 
 uint64_t stk_cuda_device_decoder_bytes(stk_device *device) {
-    size_t total = device->limit_bytes < device->total_bytes ? device->limit_bytes
-                                                             : device->total_bytes;
+    size_t total =
+        device->limit_bytes < device->total_bytes ? device->limit_bytes : device->total_bytes;
     return stk_cuda_decoder_bytes(total);
 }
 
