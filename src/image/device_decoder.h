@@ -57,6 +57,7 @@ typedef struct stk_device_picture {
     const stk_picture_plan *plan; /* borrowed for the call */
     uint8_t *out; /* (size, size, 3) in memory of the backend's host_take; the device's until done
                      is called */
+    const void *block; /* the block of host_take that `out` lies in */
     /* Called once if the picture was taken, on a thread of the decoder, without locks: the square
      * is complete, or (good is false) the device could not decode the picture. */
     void (*done)(void *user, bool good);

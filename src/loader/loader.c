@@ -150,7 +150,7 @@ static stk_status begin(stk_loader *l, stk_error *err) {
                            .fix_slots = !sizing->tune_slots};
     atomic_store(&l->wanted, sizing->workers);
     atomic_store(&l->slot_count, sizing->slots);
-    l->most_on_cores = larger(sizing->workers - FEEDERS, 0);
+    l->beside.cores = larger(sizing->workers - FEEDERS, 0);
     size_t window = WINDOW_PER_WORKER * (size_t)sizing->workers;
     size_t least = remote ? FIRST_FAR_WINDOW : FIRST_WINDOW;
     least += l->config.decoder.state != NULL ? DEVICE_WINDOW : 0;

@@ -16,11 +16,6 @@
 /* How long a worker waits before it offers a picture again. */
 #define RETRY_NS 200000
 
-/* Shares of the time: batches are missing if the consumer waits longer, the device has too few
- * pictures if it is idle for longer. */
-#define LEAST_WAIT 0.01
-#define MOST_IDLE 0.03
-
 /* The device's thread: a square is complete, or was not made. */
 static void end_picture(void *user, bool good) {
     loader_task *t = user;
@@ -59,7 +54,7 @@ static bool may_offer(const stk_loader *l, const loader_task *t) {
 
 /* Under the lock: whether one more worker may decode what the device has no room for. */
 static bool has_core(const stk_loader *l) {
-    return !l->config.device_first && l->on_cores < l->most_on_cores &&
+    return !l->config.device_first && l->on_cores < l->beside.cores &&
            atomic_load(&l->batches_ready) == 0;
 }
 
@@ -83,11 +78,6 @@ static void wait_a_moment(stk_loader *l) {
     pthread_mutex_unlock(&l->lock);
 }
 
-/*
- * Where batches are missing, workers decode as much as they can without leaving the device without
- * pictures. What they can depends on the machine and on what else runs there, so the number is
- * found by trying.
- */
 void stk_loader_share_cores(stk_loader *l, double seconds, double wait_s) {
     const stk_device_decoder *decoder = &l->config.decoder;
     stk_device_decoder_counts counts;
@@ -95,18 +85,16 @@ void stk_loader_share_cores(stk_loader *l, double seconds, double wait_s) {
         return;
     }
     decoder->counts(decoder->state, &counts);
-    double idle_s = (double)(counts.idle_ns - l->idle_ns) * 1e-9;
+    uint64_t images = atomic_load(&l->images);
+    stk_core_reading reading = {.seconds = seconds,
+                                .wait_s = wait_s,
+                                .idle_s = (double)(counts.idle_ns - l->idle_ns) * 1e-9,
+                                .images = (double)(images - l->judged_images),
+                                .workers = atomic_load(&l->wanted)};
     l->idle_ns = counts.idle_ns;
-    if (wait_s < LEAST_WAIT * seconds) {
-        return;
-    }
-    int workers = atomic_load(&l->wanted);
+    l->judged_images = images;
     pthread_mutex_lock(&l->lock);
-    if (idle_s > MOST_IDLE * seconds) {
-        l->most_on_cores -= l->most_on_cores > 0;
-    } else {
-        l->most_on_cores += l->most_on_cores < workers;
-    }
+    stk_core_share_judge(&l->beside, &reading);
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -136,6 +124,7 @@ stk_status stk_worker_offload(decode_worker *w, loader_task *t, batch_slot *s, b
                                   .size = bytes->size,
                                   .plan = &plan,
                                   .out = s->images + t->row * l->image_bytes,
+                                  .block = s->images,
                                   .done = end_picture,
                                   .user = t,
                                   .owner = l};

@@ -124,11 +124,10 @@ struct stk_loader {
     bool heavy;                /* a picture that needs much memory is being decoded; lock */
     pthread_cond_t heavy_ends; /* for workers that have another such picture */
 
-    /* Workers that decode what the device had no room for, and how many of them may: the others
-     * feed the device. */
-    int on_cores;      /* lock */
-    int most_on_cores; /* lock */
-    uint64_t idle_ns;  /* of the device when most_on_cores was last judged; consumer's thread */
+    int on_cores;           /* workers that decode what the device had no room for; lock */
+    stk_core_share beside;  /* how many may; consumer's thread writes it under the lock; lock */
+    uint64_t idle_ns;       /* of the device at the last judgement; consumer's thread */
+    uint64_t judged_images; /* `images` at the last judgement; consumer's thread */
 
     entry_list put_aside; /* slow samples outside of training; lock */
     size_t slow_bad;      /* entries of `bad` that are only slow; lock */

@@ -93,6 +93,7 @@ static bool order_picture(desk *k, order *o, const stk_transform *t, const blob 
                                   .size = file->size,
                                   .plan = &plan,
                                   .out = o->out,
+                                  .block = o->out,
                                   .done = end_order,
                                   .user = o,
                                   .owner = k};

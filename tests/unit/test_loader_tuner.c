@@ -79,10 +79,76 @@ static void no_time_no_advice(void) {
     CHECK_INT(stk_tuner_judge(&tuner, &none).slots, 4);
 }
 
-static const check_test tests[] = {
-    TEST(a_hungry_consumer_gets_workers_up_to_the_cores), TEST(a_fed_consumer_changes_nothing),
-    TEST(storage_that_is_slow_gets_no_workers),           TEST(a_consumer_in_bursts_gets_slots),
-    TEST(idle_workers_go_one_by_one_and_not_at_once),     TEST(no_time_no_advice),
-};
+/* A machine whose device makes 25,000 pictures per second if four cores feed it, and less with
+ * fewer; a worker that decodes makes 650 and takes more than its core. */
+static double fed_part(int workers, int decoding) {
+    double cores = workers - 1.5 * decoding;
+    return cores > 4 ? 1 : cores > 0 ? cores / 4 : 0;
+}
+
+static double machine_rate(int workers, int decoding) {
+    return 25000 * fed_part(workers, decoding) + 650.0 * decoding;
+}
+
+/* The rate that judging comes to, as a part of the best that the machine could do. */
+static double part_of_best(int workers, int from, double noise, bool tells_idle) {
+    stk_core_share share = {.cores = from};
+    double best = 0;
+    double sum = 0;
+    for (int k = 0; k < workers; k++) {
+        best = machine_rate(workers, k) > best ? machine_rate(workers, k) : best;
+    }
+    for (int i = 0; i < 60; i++) {
+        double rate = machine_rate(workers, share.cores) * (1 + (i % 3 - 1) * noise);
+        double idle = tells_idle ? 1 - fed_part(workers, share.cores) : 0;
+        sum += i >= 30 ? rate : 0;
+        stk_core_share_judge(&share, &(stk_core_reading){.seconds = 0.25,
+                                                         .wait_s = 0.2,
+                                                         .idle_s = 0.25 * idle,
+                                                         .images = 0.25 * rate,
+                                                         .workers = workers});
+        CHECK(share.cores >= 0 && share.cores < workers);
+    }
+    return sum / 30 / best;
+}
+
+static void cores_decode_beside_a_device_as_far_as_that_helps(void) {
+    static const int workers[] = {4, 8, 16};
+    for (size_t i = 0; i < sizeof workers / sizeof *workers; i++) {
+        for (int from = 0; from < workers[i]; from++) {
+            CHECK(part_of_best(workers[i], from, 0, true) > 0.9);
+            CHECK(part_of_best(workers[i], from, 0.004, true) > 0.9);
+        }
+        /* A device whose thread lacks a core does not look idle. */
+        CHECK(part_of_best(workers[i], workers[i] - 3 > 0 ? workers[i] / 2 : 1, 0, false) > 0.9);
+    }
+}
+
+static void a_device_without_pictures_gets_workers_back(void) {
+    stk_core_share share = {.cores = 5, .way = 1};
+    stk_core_reading r = {
+        .seconds = 0.25, .wait_s = 0.1, .idle_s = 0.05, .images = 100, .workers = 8};
+    for (int i = 0; i < 8; i++) {
+        stk_core_share_judge(&share, &r);
+    }
+    CHECK_INT(share.cores, 0);
+}
+
+static void nothing_changes_where_no_batch_is_missing(void) {
+    stk_core_share share = {.cores = 5, .kept = 5, .way = 1, .rate = 10};
+    stk_core_reading r = {.seconds = 0.25, .idle_s = 0.2, .images = 100, .workers = 8};
+    stk_core_share_judge(&share, &r);
+    CHECK_INT(share.cores, 5);
+}
+
+static const check_test tests[] = {TEST(a_hungry_consumer_gets_workers_up_to_the_cores),
+                                   TEST(a_fed_consumer_changes_nothing),
+                                   TEST(storage_that_is_slow_gets_no_workers),
+                                   TEST(a_consumer_in_bursts_gets_slots),
+                                   TEST(idle_workers_go_one_by_one_and_not_at_once),
+                                   TEST(no_time_no_advice),
+                                   TEST(cores_decode_beside_a_device_as_far_as_that_helps),
+                                   TEST(a_device_without_pictures_gets_workers_back),
+                                   TEST(nothing_changes_where_no_batch_is_missing)};
 
 CHECK_MAIN(tests)

@@ -309,6 +309,14 @@ static void place_squares(cuda_group *g, const int *order) {
     }
 }
 
+/* Whether a picture's square lies right behind `bytes` at `out` on the host, in the same block: a
+ * copy may not leave the block that the driver knows. */
+static bool continues(const cuda_group *g, int picture, const uint8_t *out, size_t bytes,
+                      const void *block) {
+    return !g->failed[picture] && g->pictures[picture].block == block &&
+           g->pictures[picture].out == out + bytes;
+}
+
 /* Copies the squares to the host. Kernels that wrote there would occupy the GPU for as long as the
  * bus takes; these copies do not. */
 static int copy_squares(cuda_group *g, const int *order) {
@@ -316,10 +324,9 @@ static int copy_squares(cuda_group *g, const int *order) {
     for (int i = 0; i < g->count && result == CUDA_GOOD;) {
         const cuda_picture *first = &g->entries[order[i]];
         uint8_t *out = g->pictures[order[i]].out;
+        const void *block = g->pictures[order[i]].block;
         size_t bytes = square_bytes(first->size);
-        for (i++; i < g->count && bytes > 0 && g->pictures[order[i]].out == out + bytes &&
-                  !g->failed[order[i]];
-             i++) {
+        for (i++; i < g->count && bytes > 0 && continues(g, order[i], out, bytes, block); i++) {
             bytes += square_bytes(g->entries[order[i]].size);
         }
         if (bytes > 0) {
