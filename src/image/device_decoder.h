@@ -88,6 +88,7 @@ typedef struct stk_device_decoder {
     /* What it decodes with is what the network computes with: it is for times in which that has
      * nothing to do. */
     bool is_sparing;
+    size_t most_bytes; /* larger files are not worth planning: they are refused */
     stk_offer (*offer)(void *state, const stk_device_picture *picture);
     /* Whether a picture might be taken now: cheap, to be asked before planning. */
     stk_offer (*mood)(void *state);

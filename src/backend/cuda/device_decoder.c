@@ -5,16 +5,18 @@
 #include "base/error.h"
 #include "base/mem.h"
 
+static size_t memory_of(const stk_device *device) {
+    return device->limit_bytes < device->total_bytes ? device->limit_bytes : device->total_bytes;
+}
+
 uint64_t stk_cuda_device_decoder_bytes(stk_device *device) {
-    size_t total =
-        device->limit_bytes < device->total_bytes ? device->limit_bytes : device->total_bytes;
-    return stk_cuda_decoder_bytes(total);
+    return stk_cuda_decoder_bytes(memory_of(device));
 }
 
 stk_status stk_cuda_device_decoder_open(stk_device_decoder *decoder, stk_device *device,
                                         stk_error *err) {
     cuda_pointer memory = 0;
-    size_t bytes = (size_t)stk_cuda_device_decoder_bytes(device);
+    size_t bytes = stk_cuda_decoder_own_bytes(memory_of(device));
     stk_status status = stk_cuda_enter(device, err);
     STK_THEN(status, stk_cuda_check(device->driver, stk_cuda_take(device, &memory, bytes),
                                     "opening the decoder of the GPU", err));
@@ -44,6 +46,7 @@ void stk_cuda_device_decoder_close(stk_device *device) {
     }
     stk_error ignored = {0};
     if (stk_cuda_enter(device, &ignored) != STK_OK) {
+        device->decoder_is_abandoned = true;
         return;
     }
     device->decoder_is_abandoned = !stk_cuda_decoder_close(device->decoder);

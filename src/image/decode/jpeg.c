@@ -273,8 +273,9 @@ static stk_jpeg_planes planes_of(const jpeg_reader *reader) {
         !ends_after_scan(reader->source.next_input_byte, reader->end)) {
         return STK_PLANES_OTHER;
     }
-    if (cinfo->jpeg_color_space == JCS_GRAYSCALE) {
-        return STK_PLANES_GREY;
+    if (cinfo->jpeg_color_space == JCS_GRAYSCALE) { /* other factors mean nothing here */
+        bool plain = comps[0].h_samp_factor == 1 && comps[0].v_samp_factor == 1;
+        return plain ? STK_PLANES_GREY : STK_PLANES_OTHER;
     }
     if (cinfo->jpeg_color_space != JCS_YCbCr || comps[1].h_samp_factor != 1 ||
         comps[1].v_samp_factor != 1 || comps[2].h_samp_factor != 1 || comps[2].v_samp_factor != 1) {

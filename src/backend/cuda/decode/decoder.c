@@ -26,8 +26,22 @@
 #define FEW_PICTURES 16
 #define GATHER_NS 300000
 
-/* A group of 64 takes milliseconds. After this time the device counts as lost. */
+/*
+ * A group of 64 takes milliseconds. Once nvJPEG has had it for so long, and so many checks have
+ * seen that (a process that was stopped meanwhile makes none), the device counts as lost. Warming
+ * up loads code and takes memory. What is with the kernels is written when the GPU goes on, which
+ * the network waits for as well: it is given up only when nothing else can be done.
+ */
 #define HANG_NS ((int64_t)5 * 1000 * 1000 * 1000)
+#define WARM_NS ((int64_t)10 * 1000 * 1000 * 1000)
+#define STUCK_NS ((int64_t)60 * 1000 * 1000 * 1000)
+#define LEAST_CHECKS 50
+
+/* So many groups in a row without one good picture: the device cannot decode these. */
+#define MOST_BARREN 3
+
+/* Memory of the device that nvJPEG takes for itself. */
+#define LIBRARY_BYTES ((size_t)64 << 20)
 
 /* The picture for warming up, px. */
 #define WARM_WIDTH 512
@@ -38,17 +52,20 @@
 
 typedef enum lane_state {
     LANE_FREE,
-    LANE_FILLING, /* takes pictures */
-    LANE_RUNNING, /* with the thread */
-    LANE_ENDING,  /* the thread calls `done` of its pictures */
-    LANE_LOST     /* its pictures were given back; nobody uses it again */
+    LANE_FILLING,  /* takes pictures */
+    LANE_DECODING, /* with nvJPEG */
+    LANE_LAUNCHED, /* its kernels and copies are with the GPU */
+    LANE_ENDING,   /* the thread calls `done` of its pictures */
+    LANE_LOST      /* its pictures were given back; nobody uses it again */
 } lane_state;
 
 typedef struct lane {
     cuda_group group;
     lane_state state; /* lock */
     int copying;      /* pictures that are reserved and not filled in yet; lock */
-    int64_t since_ns; /* running: since when; lock */
+    int64_t since_ns; /* decoding or launched: since when; lock */
+    int64_t limit_ns; /* decoding: for how long that may be; lock */
+    int checks;       /* that have seen it so since then; lock */
 } lane;
 
 struct cuda_decoder {
@@ -64,6 +81,7 @@ struct cuda_decoder {
     bool quit;       /* lock */
     bool lost;       /* lock */
     int giving_back; /* threads that call `done` for lost pictures; lock */
+    int barren;      /* groups without a good picture, in a row; lock */
     bool has_ended;  /* the thread; lock */
     atomic_int mood; /* stk_offer: what an offer would probably be answered */
     int engines;     /* hardware engines; 0: the processors decode */
@@ -73,12 +91,14 @@ struct cuda_decoder {
 
 /* ---- giving up ---- */
 
-/* Under the lock: takes the pictures of all lanes that the thread does not end itself. */
-static int take_back(cuda_decoder *d, stk_device_picture *pictures) {
+/* Under the lock: takes the pictures of all lanes that the thread does not end itself; with `all`
+ * also those of which the GPU may still write squares. */
+static int take_back(cuda_decoder *d, bool all, stk_device_picture *pictures) {
     int count = 0;
     for (int i = 0; i < LANES; i++) {
         lane *l = &d->lanes[i];
-        if (l->state != LANE_FILLING && l->state != LANE_RUNNING) {
+        if (l->state != LANE_FILLING && l->state != LANE_DECODING &&
+            !(all && l->state == LANE_LAUNCHED)) {
             continue;
         }
         while (l->copying > 0) { /* a worker copies: that is soon done */
@@ -87,21 +107,22 @@ static int take_back(cuda_decoder *d, stk_device_picture *pictures) {
         for (int k = 0; k < l->group.count; k++) {
             pictures[count++] = l->group.pictures[k];
         }
+        l->group.count = 0;
         l->state = LANE_LOST;
     }
     return count;
 }
 
-/* The device decodes nothing any more: all pictures go back to the CPU. Without the lock. */
-static void lose(cuda_decoder *d) {
+/* The device decodes nothing any more: pictures go back to the CPU. Without the lock. */
+static void lose(cuda_decoder *d, bool all) {
     stk_device_picture pictures[LANES * CUDA_GROUP_PICTURES];
     pthread_mutex_lock(&d->lock);
-    bool was_lost = d->lost;
     d->lost = true;
-    atomic_store(&d->mood, STK_OFFER_REFUSED);
-    int count = was_lost ? 0 : take_back(d, pictures);
-    d->giving_back++;
+    d->giving_back++; /* before take_back(), which may release the lock */
     d->filling = NULL;
+    atomic_store(&d->mood, STK_OFFER_REFUSED);
+    int count = take_back(d, all, pictures);
+    pthread_cond_signal(&d->work);
     pthread_mutex_unlock(&d->lock);
     for (int i = 0; i < count; i++) {
         pictures[i].done(pictures[i].user, false);
@@ -125,6 +146,14 @@ static void open_lane(cuda_decoder *d) {
             atomic_store(&d->mood, STK_OFFER_TAKEN);
         }
     }
+}
+
+/* Under the lock: the lane begins something that may hang. */
+static void enter(lane *l, lane_state state, int64_t limit_ns) {
+    l->state = state;
+    l->since_ns = stk_clock_ns();
+    l->limit_ns = limit_ns;
+    l->checks = 0;
 }
 
 /* Under the lock: whether pictures wait for the thread. */
@@ -159,58 +188,63 @@ static lane *take_lane(cuda_decoder *d, bool at_once) {
         if (d->lost) {
             taken = NULL;
         } else {
-            taken->since_ns = stk_clock_ns();
-            taken->state = LANE_RUNNING;
+            enter(taken, LANE_DECODING, HANG_NS);
         }
     }
     pthread_mutex_unlock(&d->lock);
     return taken;
 }
 
-static bool is_lost(cuda_decoder *d) {
+/* Goes on from one state to the next, unless the lane's pictures were given back meanwhile. */
+static bool step(cuda_decoder *d, lane *l, lane_state from, lane_state to) {
     pthread_mutex_lock(&d->lock);
-    bool lost = d->lost;
+    bool is_ours = l->state == from;
+    if (is_ours) {
+        enter(l, to, STUCK_NS);
+    }
     pthread_mutex_unlock(&d->lock);
-    return lost;
+    return is_ours;
 }
 
-/* Decodes a lane's pictures; false: the device is lost, and nothing of it may be touched. */
+/* Decodes a lane's pictures and launches the rest; false: they were given back. */
 static bool run_lane(cuda_decoder *d, lane *l) {
     stk_cuda_group_decode(&l->group);
-    if (is_lost(d)) {
+    if (!step(d, l, LANE_DECODING, LANE_LAUNCHED)) {
         return false;
     }
     if (stk_cuda_group_launch(&l->group) != CUDA_GOOD) {
-        lose(d);
+        lose(d, true);
         return false;
     }
     return true;
 }
 
-/* Waits for a lane's squares and tells of them; false as in run_lane(). */
+/* Waits for a lane's squares and tells of them; false: they were given back. */
 static bool end_lane(cuda_decoder *d, lane *l) {
-    int result = stk_cuda_group_wait(&l->group);
-    if (result != CUDA_GOOD) {
-        lose(d);
+    int good = 0;
+    if (stk_cuda_group_wait(&l->group) != CUDA_GOOD) {
+        lose(d, true);
         return false;
     }
-    pthread_mutex_lock(&d->lock);
-    bool lost = d->lost;
-    l->state = lost ? l->state : LANE_ENDING;
-    pthread_mutex_unlock(&d->lock);
-    if (lost) {
+    if (!step(d, l, LANE_LAUNCHED, LANE_ENDING)) {
         return false;
     }
     for (int i = 0; i < l->group.count; i++) {
-        bool good = !l->group.failed[i];
-        atomic_fetch_add(good ? &d->images : &d->failed, 1);
-        l->group.pictures[i].done(l->group.pictures[i].user, good);
+        bool decoded = !l->group.failed[i];
+        good += decoded;
+        atomic_fetch_add(decoded ? &d->images : &d->failed, 1);
+        l->group.pictures[i].done(l->group.pictures[i].user, decoded);
     }
     pthread_mutex_lock(&d->lock);
-    l->state = LANE_FREE;
+    d->barren = good > 0 ? 0 : d->barren + 1;
+    bool useless = d->barren == MOST_BARREN;
+    l->state = d->lost ? LANE_LOST : LANE_FREE;
     open_lane(d);
     pthread_cond_broadcast(&d->idle);
     pthread_mutex_unlock(&d->lock);
+    if (useless) {
+        lose(d, false);
+    }
     return true;
 }
 
@@ -233,11 +267,15 @@ static bool warm_up(cuda_decoder *d) {
     uint8_t *bytes = NULL;
     size_t size = 0;
     bool made = make_picture(&bytes, &size) == STK_OK;
-    for (int i = 0; i < LANES && made; i++) {
-        stk_cuda_group_warm_up(&d->lanes[i].group, bytes, size, WARM_WIDTH, WARM_HEIGHT);
+    pthread_mutex_lock(&d->lock);
+    for (int i = 0; i < LANES && made && !d->quit && !d->lost; i++) {
+        lane *l = &d->lanes[i];
+        enter(l, LANE_DECODING, WARM_NS);
+        pthread_mutex_unlock(&d->lock);
+        stk_cuda_group_warm_up(&l->group, bytes, size, WARM_WIDTH, WARM_HEIGHT);
+        pthread_mutex_lock(&d->lock);
     }
     stk_mem_free(bytes);
-    pthread_mutex_lock(&d->lock);
     for (int i = 0; i < LANES && !d->lost; i++) {
         d->lanes[i].state = LANE_FREE;
     }
@@ -252,15 +290,19 @@ static void *work(void *argument) {
     lane *under_way = NULL;
     bool goes_on = d->config.driver->context_use(d->config.context) == CUDA_GOOD;
     if (!goes_on) {
-        lose(d);
+        lose(d, true);
     }
     goes_on = goes_on && warm_up(d);
     while (goes_on) {
         lane *next = take_lane(d, under_way != NULL);
-        bool idle = next == NULL && under_way == NULL; /* only at the end */
-        goes_on = !idle && (next == NULL || run_lane(d, next));
-        goes_on = goes_on && (under_way == NULL || end_lane(d, under_way));
-        under_way = next;
+        bool runs = next != NULL && run_lane(d, next);
+        bool is_end = next == NULL && under_way == NULL;
+        goes_on = !is_end && (next == NULL || runs);
+        goes_on = (under_way == NULL || end_lane(d, under_way)) && goes_on;
+        under_way = runs ? next : NULL;
+    }
+    if (under_way != NULL) { /* the GPU may still write its squares */
+        (void)end_lane(d, under_way);
     }
     pthread_mutex_lock(&d->lock);
     d->has_ended = true;
@@ -312,14 +354,17 @@ static void check(void *state) {
     cuda_decoder *d = state;
     int64_t now = stk_clock_ns();
     bool hangs = false;
+    bool is_stuck = false;
     pthread_mutex_lock(&d->lock);
     for (int i = 0; i < LANES; i++) {
-        hangs =
-            hangs || (d->lanes[i].state == LANE_RUNNING && now - d->lanes[i].since_ns > HANG_NS);
+        lane *l = &d->lanes[i];
+        bool late = ++l->checks >= LEAST_CHECKS && now - l->since_ns > l->limit_ns;
+        hangs = hangs || (late && l->state == LANE_DECODING);
+        is_stuck = is_stuck || (late && l->state == LANE_LAUNCHED);
     }
     pthread_mutex_unlock(&d->lock);
-    if (hangs) {
-        lose(d);
+    if (hangs || is_stuck) {
+        lose(d, is_stuck);
     }
 }
 
@@ -337,23 +382,29 @@ static bool has_picture(const cuda_decoder *d, const void *owner) {
     return found;
 }
 
-static void withdraw(void *state, const void *owner) {
-    cuda_decoder *d = state;
-    int64_t end = stk_clock_ns() + WITHDRAW_NS;
+/* Waits until no picture of the owner is under way; false: not in time. */
+static bool wait_without(cuda_decoder *d, const void *owner, int64_t ns) {
+    int64_t end = stk_clock_ns() + ns;
     bool waits = true;
     pthread_mutex_lock(&d->lock);
     while (waits && has_picture(d, owner)) {
         waits = stk_cond_wait_until(&d->idle, &d->lock, end);
     }
-    bool hangs = !waits && has_picture(d, owner);
+    bool none = !has_picture(d, owner);
     pthread_mutex_unlock(&d->lock);
-    if (hangs) {
-        lose(d);
-        pthread_mutex_lock(&d->lock);
-        while (has_picture(d, owner)) { /* another thread gives them back */
-            pthread_cond_wait(&d->idle, &d->lock);
+    return none;
+}
+
+static void withdraw(void *state, const void *owner) {
+    cuda_decoder *d = state;
+    if (wait_without(d, owner, WITHDRAW_NS)) {
+        return;
+    }
+    lose(d, false);
+    if (!wait_without(d, owner, HANG_NS)) {
+        lose(d, true);
+        while (!wait_without(d, owner, HANG_NS)) { /* another thread gives them back */
         }
-        pthread_mutex_unlock(&d->lock);
     }
 }
 
@@ -371,6 +422,7 @@ static void counts(void *state, stk_device_decoder_counts *to) {
 stk_device_decoder stk_cuda_decoder_for_loaders(cuda_decoder *d) {
     return (stk_device_decoder){.state = d,
                                 .is_sparing = d->engines == 0,
+                                .most_bytes = stk_cuda_group_most_bytes(),
                                 .offer = offer,
                                 .mood = mood,
                                 .check = check,
@@ -386,8 +438,12 @@ static size_t lane_bytes(size_t total_bytes) {
     return stk_cuda_group_bytes(share < MOST_PIXELS ? share : MOST_PIXELS);
 }
 
-size_t stk_cuda_decoder_bytes(size_t total_bytes) {
+size_t stk_cuda_decoder_own_bytes(size_t total_bytes) {
     return LANES * lane_bytes(total_bytes);
+}
+
+size_t stk_cuda_decoder_bytes(size_t total_bytes) {
+    return stk_cuda_decoder_own_bytes(total_bytes) + LIBRARY_BYTES;
 }
 
 /* Opens nvJPEG for the engines, or where there are none for the processors. */
@@ -417,8 +473,7 @@ static stk_status open_lanes(cuda_decoder *d, stk_error *err) {
     size_t each = d->config.memory_bytes / LANES;
     stk_status status = STK_OK;
     for (int i = 0; i < LANES && status == STK_OK; i++) {
-        d->lanes[i].state = LANE_RUNNING; /* warming up: it may hang as well */
-        d->lanes[i].since_ns = stk_clock_ns();
+        enter(&d->lanes[i], LANE_DECODING, WARM_NS);
         status = stk_cuda_group_open(&d->lanes[i].group, &d->tools, d->config.memory + i * each,
                                      each, err);
     }
@@ -469,7 +524,7 @@ stk_status stk_cuda_decoder_open(cuda_decoder **decoder, const cuda_decoder_conf
 }
 
 bool stk_cuda_decoder_close(cuda_decoder *d) {
-    int64_t end = stk_clock_ns() + WITHDRAW_NS;
+    int64_t end = stk_clock_ns() + 2 * WITHDRAW_NS;
     bool waits = true;
     pthread_mutex_lock(&d->lock);
     d->quit = true;

@@ -20,13 +20,15 @@ typedef struct cuda_decoder_config {
     const cuda_libraries *libraries; /* borrowed */
     cuda_kernels *kernels;           /* borrowed: makes the kernels */
     cuda_context context;            /* current in the calling thread */
-    cuda_pointer memory;             /* borrowed: stk_cuda_decoder_bytes() */
+    cuda_pointer memory;             /* borrowed: stk_cuda_decoder_own_bytes() */
     size_t memory_bytes;
     bool by_processors; /* for tests: as on a GPU without engines */
 } cuda_decoder_config;
 
-/* Bytes of device memory that a decoder needs on a GPU with so much memory. */
+/* Bytes of device memory that a decoder needs on a GPU with so much memory, and the part of them
+ * that it is handed; the library takes the rest by itself. */
 size_t stk_cuda_decoder_bytes(size_t total_bytes);
+size_t stk_cuda_decoder_own_bytes(size_t total_bytes);
 
 /* STK_ERR_DEVICE: there is no nvJPEG, or it does not work on this GPU. */
 STK_CHECKED stk_status stk_cuda_decoder_open(cuda_decoder **decoder,

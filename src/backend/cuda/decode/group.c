@@ -19,6 +19,8 @@ enum { HOST_PORTABLE = 1 };
 /* So many pictures make nvJPEG take all memory that it works with. */
 #define WARM_PICTURES 16
 
+#define MIDDLE_GREY 128
+
 /* The longest side that hardware decodes. */
 #define MOST_SIDE 16384
 
@@ -32,6 +34,10 @@ size_t stk_cuda_group_bytes(size_t pixel_bytes) {
 
 size_t stk_cuda_group_host_bytes(void) {
     return TABLE_BYTES + FILE_BYTES;
+}
+
+size_t stk_cuda_group_most_bytes(void) {
+    return FILE_BYTES;
 }
 
 stk_status stk_cuda_group_open(cuda_group *g, const cuda_decode_tools *tools, cuda_pointer memory,
@@ -255,7 +261,8 @@ void stk_cuda_group_fill(cuda_group *g, const stk_device_picture *picture,
 
 /* ---- all pictures ---- */
 
-/* One refused picture fails all that are decoded in the same call, so halves are tried again. */
+/* One refused picture fails all that are decoded in the same call, so halves are tried again,
+ * unless that cannot help. What the call has begun ends first. */
 static void decode_some(cuda_group *g, int first, int count) {
     const cuda_jpeg *jpeg = g->tools->jpeg;
     int result = CUDA_JPEG_GOOD;
@@ -271,15 +278,20 @@ static void decode_some(cuda_group *g, int first, int count) {
         return;
     }
     g->begun = 0;
-    if (count == 1) {
-        g->failed[first] = true;
+    (void)g->tools->driver->stream_wait(g->stream);
+    if (count > 1 && result != CUDA_JPEG_NO_MEMORY) {
+        decode_some(g, first, count / 2);
+        decode_some(g, first + count / 2, count - count / 2);
         return;
     }
-    decode_some(g, first, count / 2);
-    decode_some(g, first + count / 2, count - count / 2);
+    for (int i = 0; i < count; i++) {
+        g->failed[first + i] = true;
+    }
 }
 
+/* What a damaged picture leaves out is grey, not a part of another picture. */
 void stk_cuda_group_decode(cuda_group *g) {
+    (void)g->tools->driver->fill(g->memory + TABLE_BYTES, MIDDLE_GREY, g->pixels, g->stream);
     decode_some(g, 0, g->count);
 }
 
@@ -344,7 +356,8 @@ int stk_cuda_group_launch(cuda_group *g) {
     place_squares(g, order);
     for (int i = 0; i < g->count; i++) {
         const cuda_picture *p = &g->entries[i];
-        extent.columns = p->columns > extent.columns ? p->columns : extent.columns;
+        unsigned shared = stk_cuda_square_shared(p->columns, p->size);
+        extent.shared_bytes = shared > extent.shared_bytes ? shared : extent.shared_bytes;
         extent.size = p->size > extent.size ? p->size : extent.size;
         extent.changed = extent.changed || p->change_count > 0;
     }

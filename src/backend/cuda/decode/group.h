@@ -52,6 +52,9 @@ typedef struct cuda_group {
 size_t stk_cuda_group_bytes(size_t pixel_bytes);
 size_t stk_cuda_group_host_bytes(void);
 
+/* Larger files are refused. */
+size_t stk_cuda_group_most_bytes(void);
+
 /* `memory` is stk_cuda_group_bytes() long. The context is current. */
 STK_CHECKED stk_status stk_cuda_group_open(cuda_group *group, const cuda_decode_tools *tools,
                                            cuda_pointer memory, size_t memory_bytes,

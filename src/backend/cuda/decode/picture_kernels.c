@@ -14,9 +14,8 @@
 /* Dynamic shared memory that a block has without asking for more. */
 #define SHARED_BYTES ((size_t)48 << 10)
 
-/* Shared memory of picture_square: a row of the part as 16-bit numbers, and one of the square. */
-static size_t square_shared(int columns, int size) {
-    return (size_t)(3 * columns + 3) / 4 * 4 * sizeof(int16_t) + 3 * (size_t)size;
+unsigned stk_cuda_square_shared(int columns, int size) {
+    return (unsigned)((3 * columns + 3) / 4 * 4 * (int)sizeof(int16_t) + 3 * size);
 }
 
 int stk_cuda_widest_part(int size) {
@@ -74,8 +73,7 @@ int stk_cuda_picture_kernels_launch(const cuda_picture_kernels *kernels, cuda_po
         d->launch(kernels->rgb, RGB_BLOCKS, count, 1, THREADS, 1, 1, 0, stream, arguments, NULL);
     if (result == CUDA_GOOD) {
         result = d->launch(kernels->square, (unsigned)extent->size, count, 1, THREADS, 1, 1,
-                           (unsigned)square_shared(extent->columns, extent->size), stream,
-                           arguments, NULL);
+                           extent->shared_bytes, stream, arguments, NULL);
     }
     if (result == CUDA_GOOD && extent->changed) {
         result = d->launch(kernels->changes, count, 1, 1, kernels->change_threads, 1, 1,

@@ -20,6 +20,9 @@ typedef struct cuda_picture_kernels {
 /* The widest part of a picture that the kernels take, px: its row lies in shared memory. */
 int stk_cuda_widest_part(int size);
 
+/* Shared memory for a square: a row of the part as 16-bit numbers, and one of the square. */
+unsigned stk_cuda_square_shared(int columns, int size);
+
 STK_CHECKED stk_status stk_cuda_picture_kernels_make(cuda_picture_kernels *made,
                                                      cuda_kernels *kernels,
                                                      const cuda_driver *driver, stk_error *err);
@@ -27,8 +30,8 @@ STK_CHECKED stk_status stk_cuda_picture_kernels_make(cuda_picture_kernels *made,
 /* What the launches for some pictures depend on: the largest of each. */
 typedef struct cuda_picture_extent {
     int pictures;
-    int columns; /* of a part, px */
-    int size;    /* of a square, px */
+    unsigned shared_bytes; /* stk_cuda_square_shared() */
+    int size;              /* of a square, px */
     bool changed;
 } cuda_picture_extent;
 

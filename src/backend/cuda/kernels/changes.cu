@@ -4,7 +4,7 @@
  * A block of THREADS changes one picture, from `square` to `out`; emit/changes.c launches a block
  * for each picture, whatever its size. Changes of colour work in place.
  * Others read one of `square` and `spare` and write the other one; both lie on boundaries of words.
- * `out` may lie anywhere, also in memory of the host: then most of the time goes into that copy.
+ * `out` may lie anywhere.
  *
  * All arithmetic is on integers, in the order of ops.c and warp.c. These files cut intermediate
  * results to 16 bits, which hold them: so whole ints give the same.
@@ -333,7 +333,7 @@ DEVICE void change_places(int size, const cuda_change *change, const u8 *from, u
 
 /* ---- the picture ---- */
 
-/* Memory of the host is far away: whole words of `out`, however it lies. */
+/* Whole words of `out`, however it lies. */
 DEVICE void hand_over(int size, const u8 *from, u8 *out) {
     u32 bytes = 3 * PIXELS;
     u32 head = min((u32)((0 - (u64)out) & 3), bytes);
