@@ -189,6 +189,7 @@ static stk_offer mood(void *state) {
 static void enqueue(device *d, const stk_device_picture *picture) {
     job *j = stk_mem_new(1, sizeof *j);
     job **end = &d->queue;
+    CHECK(picture->block != NULL && (const uint8_t *)picture->block <= picture->out);
     *j = (job){.picture = *picture,
                .bytes = stk_mem_raw(picture->size, 1),
                .plan = *picture->plan,
