@@ -19,9 +19,6 @@
 #define FIRST_FAR_WINDOW 64
 #define WINDOW_PER_WORKER 4
 
-/* Workers that at first only feed the device. */
-#define FEEDERS 3
-
 /* Pictures that are with the device count as under way, and it works on groups. */
 #define DEVICE_WINDOW 256
 
@@ -150,7 +147,7 @@ static stk_status begin(stk_loader *l, stk_error *err) {
                            .fix_slots = !sizing->tune_slots};
     atomic_store(&l->wanted, sizing->workers);
     atomic_store(&l->slot_count, sizing->slots);
-    l->beside.cores = larger(sizing->workers - FEEDERS, 0);
+    stk_loader_begin_sharing(l);
     size_t window = WINDOW_PER_WORKER * (size_t)sizing->workers;
     size_t least = remote ? FIRST_FAR_WINDOW : FIRST_WINDOW;
     least += l->config.decoder.state != NULL ? DEVICE_WINDOW : 0;
@@ -305,8 +302,8 @@ static bool wait_for_change(stk_loader *l, progress *seen) {
 static batch_slot *wait_for_batch(stk_loader *l, bool *halted) {
     progress seen = {0};
     for (;;) {
-        batch_slot *s = l->ring[l->next_batch % (uint64_t)l->config.sizing.room_slots];
-        if (s != NULL && s->number == l->next_batch && s->state == SLOT_READY) {
+        batch_slot *s = stk_loader_ready_batch(l);
+        if (s != NULL) {
             return s;
         }
         if (l->failure.status != STK_OK || holds_all_slots(l) || *halted) {

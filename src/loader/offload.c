@@ -16,6 +16,9 @@
 /* How long a worker waits before it offers a picture again. */
 #define RETRY_NS 200000
 
+/* Workers that at first only feed the device. */
+#define FEEDERS 3
+
 /* The device's thread: a square is complete, or was not made. */
 static void end_picture(void *user, bool good) {
     loader_task *t = user;
@@ -25,6 +28,7 @@ static void end_picture(void *user, bool good) {
         batch_slot *s = l->ring[t->batch % (uint64_t)l->config.sizing.room_slots];
         atomic_fetch_add(&l->images, 1);
         atomic_fetch_add(&l->device_images, 1);
+        atomic_fetch_add(&l->source_px, t->source_px);
         stk_tasks_finish(l, t, s, STK_OK, NULL);
     } else {
         atomic_fetch_add(&l->device_failed, 1);
@@ -38,33 +42,45 @@ static void end_picture(void *user, bool good) {
     pthread_mutex_unlock(&l->lock);
 }
 
-/* Whether the device has better things to do than decoding. */
+/* Under the lock: whether the device has better things to do than decoding. */
 static bool is_spared(const stk_loader *l) {
     return l->config.decoder.is_sparing && !l->config.device_first &&
-           atomic_load(&l->batches_ready) > 0;
+           stk_loader_ready_batch(l) != NULL;
+}
+
+static bool is_spared_now(stk_loader *l) {
+    if (!l->config.decoder.is_sparing) {
+        return false;
+    }
+    pthread_mutex_lock(&l->lock);
+    bool spared = is_spared(l);
+    pthread_mutex_unlock(&l->lock);
+    return spared;
 }
 
 /* Whether the task's own sample may be offered: it was read, and its bytes are those of a file. */
-static bool may_offer(const stk_loader *l, const loader_task *t) {
+static bool may_offer(stk_loader *l, const loader_task *t) {
     const stk_device_decoder *decoder = &l->config.decoder;
-    return decoder->state != NULL && !is_spared(l) && !t->is_for_cpu && t->item.read.path != NULL &&
+    return decoder->state != NULL && !t->is_for_cpu && t->item.read.path != NULL &&
            t->item.read.error.status == STK_OK && !stk_store_caches_decoded(l->config.store) &&
-           decoder->mood(decoder->state) != STK_OFFER_REFUSED;
+           decoder->mood(decoder->state) != STK_OFFER_REFUSED && !is_spared_now(l);
 }
 
 /* Under the lock: whether one more worker may decode what the device has no room for. */
 static bool has_core(const stk_loader *l) {
     return !l->config.device_first && l->on_cores < l->beside.cores &&
-           atomic_load(&l->batches_ready) == 0;
+           stk_loader_ready_batch(l) == NULL;
 }
 
+/* Whether the worker decodes a picture that the device has no room for. */
 static bool take_core(decode_worker *w) {
     stk_loader *l = w->loader;
     pthread_mutex_lock(&l->lock);
     w->has_core = has_core(l);
     l->on_cores += w->has_core;
+    bool decodes = w->has_core || is_spared(l);
     pthread_mutex_unlock(&l->lock);
-    return w->has_core;
+    return decodes;
 }
 
 void stk_loader_leave_core(decode_worker *w) {
@@ -76,6 +92,18 @@ static void wait_a_moment(stk_loader *l) {
     pthread_mutex_lock(&l->lock);
     (void)stk_cond_wait_until(&l->work, &l->lock, stk_clock_ns() + RETRY_NS);
     pthread_mutex_unlock(&l->lock);
+}
+
+/* The device may have been idle, or at work for another loader, before this one began. */
+void stk_loader_begin_sharing(stk_loader *l) {
+    const stk_device_decoder *decoder = &l->config.decoder;
+    stk_device_decoder_counts counts = {0};
+    int workers = l->config.sizing.workers;
+    if (decoder->state != NULL) {
+        decoder->counts(decoder->state, &counts);
+    }
+    l->idle_ns = counts.idle_ns;
+    l->beside.cores = workers > FEEDERS ? workers - FEEDERS : 0;
 }
 
 void stk_loader_share_cores(stk_loader *l, double seconds, double wait_s) {
@@ -128,20 +156,21 @@ stk_status stk_worker_offload(decode_worker *w, loader_task *t, batch_slot *s, b
                                   .done = end_picture,
                                   .user = t,
                                   .owner = l};
-    uint64_t px = stk_image_scratch_source_px(w->scratch);
+    t->source_px = stk_image_scratch_source_px(w->scratch);
     stk_offer answer = decoder->offer(decoder->state, &picture);
     while (answer == STK_OFFER_FULL && !atomic_load(&l->cancelled) && !take_core(w)) {
         wait_a_moment(l);
         answer = decoder->offer(decoder->state, &picture);
     }
     *taken = answer == STK_OFFER_TAKEN;
-    atomic_fetch_add(&l->source_px, *taken ? px : 0);
     return STK_OK;
 }
 
 bool stk_loader_waits_for_device(const stk_loader *l) {
     const stk_device_decoder *decoder = &l->config.decoder;
-    return decoder->state != NULL && !l->paused && !is_spared(l) && !has_core(l) &&
+    const loader_task *next = stk_tasks_of(l->ahead.ready);
+    bool is_for_cpu = next != NULL && next->is_for_cpu;
+    return decoder->state != NULL && !l->paused && !is_for_cpu && !is_spared(l) && !has_core(l) &&
            decoder->mood(decoder->state) == STK_OFFER_FULL;
 }
 

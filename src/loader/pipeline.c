@@ -15,6 +15,12 @@ bool stk_loader_is_past_end(const stk_loader *l, uint64_t batch) {
     return l->config.order.epochs > 0 && batch / l->epoch_batches >= l->config.order.epochs;
 }
 
+batch_slot *stk_loader_ready_batch(const stk_loader *l) {
+    batch_slot *s = l->ring[l->next_batch % (uint64_t)l->config.sizing.room_slots];
+    bool ready = s != NULL && s->number == l->next_batch && s->state == SLOT_READY;
+    return ready ? s : NULL;
+}
+
 void stk_loader_fail(stk_loader *l, const stk_error *why) {
     l->failure = l->failure.status == STK_OK ? *why : l->failure;
     pthread_cond_broadcast(&l->work);

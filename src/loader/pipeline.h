@@ -49,6 +49,7 @@ typedef struct loader_task {
     size_t row;               /* of the batch */
     size_t entry;             /* the sample that belongs there */
     bool is_for_cpu;          /* the device did not decode it */
+    uint64_t source_px;       /* of the picture, while the device has it */
     stk_loader *loader;       /* for offload.c's `done` */
     struct loader_task *next; /* among the free tasks; lock */
 } loader_task;
@@ -159,6 +160,10 @@ struct stk_loader {
 const stk_sample *stk_loader_sample(const stk_loader *l, size_t entry);
 bool stk_loader_is_past_end(const stk_loader *l, uint64_t batch);
 
+/* The consumer's next batch if it is complete, otherwise NULL; lock. Batches behind it may be
+ * complete earlier. */
+batch_slot *stk_loader_ready_batch(const stk_loader *l);
+
 /* Stores the error that ends the loader, and wakes all threads; lock. */
 void stk_loader_fail(stk_loader *l, const stk_error *why);
 
@@ -213,6 +218,9 @@ bool stk_loader_waits_for_device(const stk_loader *l);
 
 /* Ends what a worker has begun because the device had no room; lock. */
 void stk_loader_leave_core(decode_worker *w);
+
+/* Before the threads start: how many workers may decode beside the device at first. */
+void stk_loader_begin_sharing(stk_loader *l);
 
 /* Judges how many workers may decode beside the device: `seconds` have passed since the last time,
  * in which the consumer waited `wait_s`. On the consumer's thread, without the lock. */

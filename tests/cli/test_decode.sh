@@ -112,4 +112,60 @@ expect_exit 0
 expect_out '"device_share": null, "jpeg_engines": null'
 unset STK_EMU_JPEG
 
+# Squares of 80 px: all pictures are less than twice as large, so the CPU decodes them in full size, too.
+"$STOKER" sample few --layout kaggle --classes 3 --per-class 5 --quiet || exit 1
+large=(--data few --img-size 80 --batch 4 --device cuda:0 --epochs 1 --workers 1 --deterministic)
+
+it "a GPU that fails changes nothing but who decodes"
+run train "${large[@]}" --decode cpu --out steady
+expect_exit 0
+for fault in reject:2 hang; do # with hang, the run gives up on the GPU's decoder after 5 s
+    export STK_EMU_JPEG=$fault
+    SECONDS=0
+    run train "${large[@]}" --out "faulty-$fault"
+    expect_exit 0
+    expect_out '^decode both: 7 JPEG engines of the GPU; the CPU decodes the rest$'
+    expect_out '^submission: .* \(3 rows, from 1 model\)$'
+    expect_same steady/weights/best.safetensors "faulty-$fault/weights/best.safetensors"
+    expect_same steady/validation.csv "faulty-$fault/validation.csv"
+done
+expect "the GPU that hung was waited for" [ "$SECONDS" -ge 5 ]
+unset STK_EMU_JPEG
+
+it "goes on with the GPU's decoder in a run that is resumed"
+run train "${small[@]}" --device cuda:0 --decode gpu --epochs 1 --workers 1 --out gpu-only
+expect_exit 0
+expect_out '^decode gpu: 7 JPEG engines of the GPU; the CPU decodes the rest$'
+run train --resume gpu-only --epochs 2
+expect_exit 0
+expect_out 'decode gpu \(run\)'
+expect_out '^decode gpu: 7 JPEG engines of the GPU'
+expect_out '^epoch 2/2 '
+expect_file gpu-only/args.yaml '^decode: gpu'
+
+it "a GPU without engines decodes with its processors"
+export STK_EMU_JPEG=noengine
+run predict --run gpu-only --device cuda:0
+expect_exit 0
+expect_out "^decode both: the GPU's processors, and the CPU's cores$"
+run bench loader --data k --img-size 16 --batch 8 --seconds 0.05 --device cuda:0 --decode gpu --json
+expect_exit 0
+expect_out '"device_share": [01][0-9.]*, "jpeg_engines": 0'
+unset STK_EMU_JPEG
+
+it "works without nvJPEG, and says how to get it"
+mkdir without
+ln -s "$STOKER_CUDA_LIBS"/* without
+rm without/libnvjpeg.so.13
+missing='no libnvjpeg\.so\.13 was found in .*nvidia-nvjpeg'
+export STOKER_CUDA_LIBS=$PWD/without
+run predict --run gpu-only --device cuda:0
+expect_exit 0
+expect "there is one line" [ "$(grep -c '^decode' "$OUT")" = 1 ]
+expect_out "^decode cpu: $missing"
+run train "${small[@]}" --device cuda:0 --decode gpu --out r
+expect_exit 4
+expect_err "--decode gpu: cuda:0 cannot decode pictures: $missing.*; use --decode cpu or auto\$"
+expect_no_file r
+
 finish

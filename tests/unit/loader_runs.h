@@ -8,7 +8,9 @@
 #include "loader/loader.h"
 
 #define PICTURES 23
+#ifndef SIZE
 #define SIZE 12
+#endif
 
 static picture_set pictures; /* made once; tests copy the list where they change it */
 
