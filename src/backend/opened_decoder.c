@@ -133,6 +133,7 @@ stk_status stk_opened_decoder_open(stk_opened_decoder *opened, const stk_opened_
     stk_status status = STK_OK;
     *opened = (stk_opened_decoder){.decode = STK_DECODE_CPU};
     if (wish->decode == STK_DECODE_CPU) {
+        opened->could = device->backend->decoder_open != NULL;
         return STK_OK;
     }
     if (stk_opened_device_is_cpu(device)) {
@@ -149,6 +150,7 @@ stk_status stk_opened_decoder_open(stk_opened_decoder *opened, const stk_opened_
         status = is_short_of_memory(device, &is_short, why, sizeof why, err);
     }
     if (is_short) {
+        opened->could = true;
         leave_to_cpu(opened, why);
         return STK_OK;
     }
@@ -177,6 +179,24 @@ uint64_t stk_opened_decoder_owed(const stk_opened_decoder *opened) {
 
 int stk_opened_decoder_engines(const stk_opened_decoder *opened) {
     return counts_of(opened).engines;
+}
+
+void stk_opened_decoder_hand_out(const stk_opened_decoder *opened, bool train,
+                                 stk_loader_config *config) {
+    bool spares = opened->decoder.is_sparing && !opened->always && !train;
+    config->decoder = spares ? (stk_device_decoder){0} : opened->decoder;
+    config->device_first = opened->always || !train;
+}
+
+bool stk_opened_decoder_warn_lost(const stk_opened_decoder *opened, const stk_events *events) {
+    bool lost = counts_of(opened).lost;
+    if (lost) {
+        stk_events_warning(events,
+                           "the GPU decodes no more pictures: nvJPEG hung or failed, and the CPU's "
+                           "cores decode all of them from now on%s",
+                           opened->always ? "; large pictures then differ by a level or so" : "");
+    }
+    return lost;
 }
 
 void stk_opened_decoder_emit(const stk_opened_decoder *opened, const stk_events *events) {

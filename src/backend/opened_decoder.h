@@ -21,6 +21,7 @@ typedef struct stk_opened_decoder {
     stk_device *device;         /* borrowed */
     stk_device_decoder decoder; /* for loaders; zeros: the CPU decodes all pictures */
     stk_decode decode;          /* who decodes; never STK_DECODE_AUTO once this is opened */
+    bool could;                 /* the device was not tried, and might decode */
     bool always;    /* the device decodes all that it can, so that pictures do not depend on time */
     uint64_t bytes; /* of the device's memory; 0 without a decoder */
     char why[1024]; /* why `decode` is what it is; "": nobody needs to be told */
@@ -57,6 +58,17 @@ uint64_t stk_opened_decoder_owed(const stk_opened_decoder *opened);
 
 /* Hardware engines for JPEG; 0 without them. */
 int stk_opened_decoder_engines(const stk_opened_decoder *opened);
+
+/*
+ * Sets the decoder of a loader. Where nothing is trained, the device decodes all that it can, so
+ * that predictions do not depend on time; if it would compute with the processors that the network
+ * needs, the CPU decodes instead.
+ */
+void stk_opened_decoder_hand_out(const stk_opened_decoder *opened, bool train,
+                                 stk_loader_config *config);
+
+/* Emits a warning if the device hung or failed and decodes no more; false: it did not. */
+bool stk_opened_decoder_warn_lost(const stk_opened_decoder *opened, const stk_events *events);
 
 /* The option's name of a choice: "both". */
 const char *stk_decode_name(stk_decode decode);

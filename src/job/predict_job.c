@@ -92,23 +92,23 @@ static stk_loader_config loader_of(predict_job *job, const stk_checkpoint_info *
         .workers = STK_AUTO_INT, .prefetch = STK_AUTO_INT, .loader_memory = STK_AUTO_BYTES};
     uint64_t image_bytes =
         (uint64_t)info->img_size * (uint64_t)info->img_size * (uint64_t)info->channels;
-    return (stk_loader_config){.store = job->dataset->store,
-                               .samples = job->dataset->test.items,
-                               .count = job->dataset->test.count,
-                               .memory = stk_host_memory_for_loader(&job->host),
-                               .decoder = job->decoder.decoder,
-                               .device_first = job->decoder.always,
-                               .halt = {stk_run_clock_must_write, &job->clock},
-                               .features = features->count > 0 ? features : NULL,
-                               .transform = {.size = info->img_size,
-                                             .channels = info->channels,
-                                             .window = info->window,
-                                             .native = info->native,
-                                             .crop_fraction = info->crop_fraction,
-                                             .interpolation = info->interpolation},
-                               .sizing = stk_loader_sizing_for(&automatic, STK_PREDICT_BATCH,
-                                                               image_bytes, stk_machine_cores(),
-                                                               stk_machine_memory())};
+    stk_loader_config config = {.store = job->dataset->store,
+                                .samples = job->dataset->test.items,
+                                .count = job->dataset->test.count,
+                                .memory = stk_host_memory_for_loader(&job->host),
+                                .halt = {stk_run_clock_must_write, &job->clock},
+                                .features = features->count > 0 ? features : NULL,
+                                .transform = {.size = info->img_size,
+                                              .channels = info->channels,
+                                              .window = info->window,
+                                              .native = info->native,
+                                              .crop_fraction = info->crop_fraction,
+                                              .interpolation = info->interpolation},
+                                .sizing = stk_loader_sizing_for(&automatic, STK_PREDICT_BATCH,
+                                                                image_bytes, stk_machine_cores(),
+                                                                stk_machine_memory())};
+    stk_opened_decoder_hand_out(&job->decoder, false, &config);
+    return config;
 }
 
 /* ---- the file ---- */
@@ -571,6 +571,7 @@ stk_status stk_predict(stk_options *options, const stk_run *run, stk_outcome *ou
     int unsynced = stk_disk_unsynced();
     stk_status status = run_job(&job, outcome, err);
     stk_run_clock_warn_unsynced(unsynced, &job.events);
+    (void)stk_opened_decoder_warn_lost(&job.decoder, &job.events);
     if (outcome->status[0] == '\0') {
         status = stk_run_clock_failed(&job.clock, status, err);
     }

@@ -16,6 +16,9 @@
 /* How long a worker waits before it offers a picture again. */
 #define RETRY_NS 200000
 
+/* How long a worker sleeps when the device has no room. A group of pictures takes it longer. */
+#define DEVICE_WAIT_NS 1000000
+
 /* Workers that at first only feed the device. */
 #define FEEDERS 3
 
@@ -62,7 +65,8 @@ static bool is_spared_now(stk_loader *l) {
 static bool may_offer(stk_loader *l, const loader_task *t) {
     const stk_device_decoder *decoder = &l->config.decoder;
     return decoder->state != NULL && !t->is_for_cpu && t->item.read.path != NULL &&
-           t->item.read.error.status == STK_OK && !stk_store_caches_decoded(l->config.store) &&
+           t->item.read.error.status == STK_OK && t->item.read.bytes.size <= decoder->most_bytes &&
+           !stk_store_caches_decoded(l->config.store) &&
            decoder->mood(decoder->state) != STK_OFFER_REFUSED && !is_spared_now(l);
 }
 
@@ -88,9 +92,17 @@ void stk_loader_leave_core(decode_worker *w) {
     w->has_core = false;
 }
 
+/* Under the lock: waits for room on the device. Signals for ready tasks may be lost meanwhile: the
+ * worker looks for tasks soon. */
+static void wait_for_room(stk_loader *l, int64_t ns) {
+    int64_t start = stk_clock_ns();
+    (void)stk_cond_wait_until(&l->work, &l->lock, start + ns);
+    atomic_fetch_add(&l->slot_wait_ns, (uint64_t)(stk_clock_ns() - start));
+}
+
 static void wait_a_moment(stk_loader *l) {
     pthread_mutex_lock(&l->lock);
-    (void)stk_cond_wait_until(&l->work, &l->lock, stk_clock_ns() + RETRY_NS);
+    wait_for_room(l, RETRY_NS);
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -103,7 +115,7 @@ void stk_loader_begin_sharing(stk_loader *l) {
         decoder->counts(decoder->state, &counts);
     }
     l->idle_ns = counts.idle_ns;
-    l->beside.cores = workers > FEEDERS ? workers - FEEDERS : 0;
+    l->beside.cores = workers > FEEDERS ? workers - FEEDERS : 1;
 }
 
 void stk_loader_share_cores(stk_loader *l, double seconds, double wait_s) {
@@ -166,12 +178,22 @@ stk_status stk_worker_offload(decode_worker *w, loader_task *t, batch_slot *s, b
     return STK_OK;
 }
 
-bool stk_loader_waits_for_device(const stk_loader *l) {
+/* Whether the CPU decodes a picture in any case, as far as that is known without its header. */
+static bool is_for_cpu(const loader_task *t) {
+    const stk_bytes *bytes = &t->item.read.bytes;
+    bool is_jpeg = bytes->size > 2 && bytes->data[0] == 0xFF && bytes->data[1] == 0xD8;
+    return t->is_for_cpu || !is_jpeg;
+}
+
+bool stk_loader_leave_to_device(stk_loader *l) {
     const stk_device_decoder *decoder = &l->config.decoder;
     const loader_task *next = stk_tasks_of(l->ahead.ready);
-    bool is_for_cpu = next != NULL && next->is_for_cpu;
-    return decoder->state != NULL && !l->paused && !is_for_cpu && !is_spared(l) && !has_core(l) &&
-           decoder->mood(decoder->state) == STK_OFFER_FULL;
+    bool waits = decoder->state != NULL && !l->paused && !(next != NULL && is_for_cpu(next)) &&
+                 !is_spared(l) && !has_core(l) && decoder->mood(decoder->state) == STK_OFFER_FULL;
+    if (waits) {
+        wait_for_room(l, DEVICE_WAIT_NS);
+    }
+    return waits;
 }
 
 void stk_loader_check_device(const stk_loader *l) {

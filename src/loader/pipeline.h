@@ -213,10 +213,11 @@ STK_CHECKED stk_status stk_workers_start(stk_loader *l, stk_error *err);
 STK_CHECKED stk_status stk_worker_offload(decode_worker *w, loader_task *t, batch_slot *s,
                                           bool *taken, stk_error *err);
 
-/* Whether workers leave pictures to the device, although it has no room now; lock. */
-bool stk_loader_waits_for_device(const stk_loader *l);
+/* Waits a moment if the next picture is left to the device, which has no room now; false: it is
+ * not. lock. */
+bool stk_loader_leave_to_device(stk_loader *l);
 
-/* Ends what a worker has begun because the device had no room; lock. */
+/* Gives back the core that a worker took because the device had no room, if it did; lock. */
 void stk_loader_leave_core(decode_worker *w);
 
 /* Before the threads start: how many workers may decode beside the device at first. */

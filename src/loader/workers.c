@@ -6,11 +6,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/numbers/checksum.h"
 #include "base/threads/thread.h"
-
-/* How long a worker sleeps when the device has no room. A group of pictures takes it longer. */
-#define DEVICE_WAIT_NS 1000000
 
 /* ---- a row of a batch ---- */
 
@@ -121,8 +117,7 @@ static void *work(void *argument) {
             pthread_cond_wait(&l->parked, &l->lock);
             continue;
         }
-        if (stk_loader_waits_for_device(l)) {
-            (void)stk_cond_wait_until(&l->work, &l->lock, stk_clock_ns() + DEVICE_WAIT_NS);
+        if (stk_loader_leave_to_device(l)) {
             continue;
         }
         loader_task *t = take_ready(l);

@@ -319,6 +319,7 @@ static void close_device(device *d) {
 
 static stk_device_decoder decoder_of(device *d) {
     return (stk_device_decoder){.state = d,
+                                .most_bytes = SIZE_MAX,
                                 .offer = offer,
                                 .mood = mood,
                                 .check = check,

@@ -85,6 +85,7 @@ struct stk_training_monitor {
     stk_verdict_kind last_emitted; /* the last verdict emitted on steady work */
     stk_verdict_kind last_seen;    /* the last verdict considered */
     stk_verdict verdict;           /* the last verdict emitted */
+    bool told_loss;                /* that the device decodes no more */
     /* State of --tune: */
     stk_tune tune;
     counter_snapshot tuned; /* start of the interval that --tune judges next */
@@ -284,7 +285,7 @@ static stk_evidence evidence_between(const stk_training_monitor *monitor, const 
         .first_epoch = a->epoch <= 1,
         .cache_hits = per(hits, hits + misses),
         .cache_room = (double)stk_storage_memory_room(),
-        .device_decodes = network->opened.backend->decoder_open != NULL,
+        .device_decodes = network->decoder.could || network->decoder.decoder.state != NULL,
         .device_used = network->decoder.decoder.state != NULL,
         .decode_engines = stk_opened_decoder_engines(&network->decoder),
         .gpu_util = mean(&a->shown[SHOWN_UTIL], &b->shown[SHOWN_UTIL]),
@@ -450,6 +451,14 @@ static stk_event_sample training_between(const stk_training_monitor *monitor,
                               .workers = b->loader.workers};
 }
 
+/* Tells once that the device decodes no more. */
+static void look_for_loss(stk_training_monitor *monitor) {
+    if (!monitor->told_loss) {
+        monitor->told_loss =
+            stk_opened_decoder_warn_lost(&monitor->config.network->decoder, monitor->config.events);
+    }
+}
+
 void stk_training_monitor_step(stk_training_monitor *monitor, const stk_train_standing *standing,
                                stk_train_orders *orders) {
     bool anew = standing->steps_timed < monitor->now.steps ||
@@ -466,6 +475,7 @@ void stk_training_monitor_step(stk_training_monitor *monitor, const stk_train_st
     }
     counter_snapshot before = monitor->now;
     monitor->looked_s = now_s;
+    look_for_loss(monitor);
     take_counts(monitor, standing);
     stk_event_sample training = training_between(monitor, &before, &monitor->now);
     emit_samples(monitor, &training);

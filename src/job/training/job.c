@@ -132,7 +132,7 @@ stk_loader_config stk_job_loader_config(stk_job *job, bool train, const stk_samp
         sizing.most_slots = EVALUATION_SLOTS;
         sizing.tune_slots = false;
     }
-    return (stk_loader_config){
+    stk_loader_config config = {
         .store = job->dataset->store,
         .samples = samples,
         .indices = indices,
@@ -141,8 +141,6 @@ stk_loader_config stk_job_loader_config(stk_job *job, bool train, const stk_samp
         .features = job->dataset->features.count > 0 ? &job->dataset->features : NULL,
         .halt = {stk_run_clock_must_write, &job->clock},
         .memory = stk_host_memory_for_loader(&job->network.host),
-        .decoder = job->network.decoder.decoder,
-        .device_first = job->network.decoder.always,
         .stop = job->clock.stop,
         .transform = {.size = train ? job->recipe.img_size : job->recipe.eval_size,
                       .channels = job->recipe.channels,
@@ -156,6 +154,8 @@ stk_loader_config stk_job_loader_config(stk_job *job, bool train, const stk_samp
         .slow_after_ns = train ? picture_limit_ns(job->clock.budget_s) : 0,
         .sampling = train ? job->recipe.sampling : STK_SAMPLING_NATURAL,
         .seed = job->recipe.seed + (uint64_t)job->tally.fold};
+    stk_opened_decoder_hand_out(&job->network.decoder, train, &config);
+    return config;
 }
 
 /* Stores the data set's path as an absolute one: it works from any folder. */
