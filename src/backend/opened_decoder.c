@@ -184,7 +184,8 @@ int stk_opened_decoder_engines(const stk_opened_decoder *opened) {
 void stk_opened_decoder_hand_out(const stk_opened_decoder *opened, bool train,
                                  stk_loader_config *config) {
     bool spares = opened->decoder.is_sparing && !opened->always && !train;
-    config->decoder = spares ? (stk_device_decoder){0} : opened->decoder;
+    const stk_device_decoder none = {0};
+    config->decoder = spares ? none : opened->decoder;
     config->device_first = opened->always || !train;
 }
 
