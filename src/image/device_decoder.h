@@ -75,7 +75,6 @@ typedef enum stk_offer {
 typedef struct stk_device_decoder_counts {
     uint64_t images;       /* decoded */
     uint64_t failed;       /* taken and not decoded: the CPU decoded them */
-    uint64_t bytes;        /* encoded, of the pictures taken */
     uint64_t idle_ns;      /* in which it had nothing to decode */
     uint64_t device_bytes; /* of the device's memory that the decoder holds */
     int engines;           /* hardware engines for JPEG; 0: the device's processors decode */

@@ -205,7 +205,6 @@ static void enqueue(device *d, const stk_device_picture *picture) {
     *end = j;
     d->under_way++;
     d->taken++;
-    d->counts.bytes += picture->size;
     pthread_cond_broadcast(&d->changed);
 }
 

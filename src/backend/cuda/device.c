@@ -24,9 +24,6 @@ enum { OLDEST_FOR_CUDA_13 = 75 };
 /* No context with its libraries takes more: other processes use the rest. */
 #define MOST_CONTEXT_BYTES ((size_t)1 << 30)
 
-/* CU_MEMHOSTALLOC_PORTABLE: memory that any thread may use. */
-enum { HOST_PORTABLE = 1 };
-
 stk_status stk_cuda_enter(stk_device *device, stk_error *err) {
     return stk_cuda_check(device->driver, device->driver->context_use(device->context),
                           "entering the GPU's context", err);
@@ -354,7 +351,7 @@ stk_status stk_cuda_finish(const stk_device *device, int result, const char *wha
 void *stk_cuda_device_host_take(stk_device *device, size_t bytes) {
     void *memory = NULL;
     if (stk_cuda_enter(device, NULL) != STK_OK ||
-        device->driver->host_take(&memory, bytes, HOST_PORTABLE) != CUDA_GOOD) {
+        device->driver->host_take(&memory, bytes, CUDA_HOST_PORTABLE) != CUDA_GOOD) {
         return NULL;
     }
     return memory;

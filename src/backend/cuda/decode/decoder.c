@@ -85,7 +85,7 @@ struct cuda_decoder {
     bool has_ended;  /* the thread; lock */
     atomic_int mood; /* stk_offer: what an offer would probably be answered */
     int engines;     /* hardware engines; 0: the processors decode */
-    atomic_ullong images, failed, bytes;
+    atomic_ullong images, failed;
     atomic_ullong idle_ns; /* in which the thread waited for pictures */
 };
 
@@ -332,7 +332,6 @@ static stk_offer offer(void *state, const stk_device_picture *picture) {
         return answer;
     }
     stk_cuda_group_fill(&l->group, picture, &place);
-    atomic_fetch_add(&d->bytes, picture->size);
     pthread_mutex_lock(&d->lock);
     l->copying--;
     if (l->copying == 0) {
@@ -412,7 +411,6 @@ static void counts(void *state, stk_device_decoder_counts *to) {
     cuda_decoder *d = state;
     *to = (stk_device_decoder_counts){.images = atomic_load(&d->images),
                                       .failed = atomic_load(&d->failed),
-                                      .bytes = atomic_load(&d->bytes),
                                       .idle_ns = atomic_load(&d->idle_ns),
                                       .device_bytes = d->config.memory_bytes,
                                       .engines = d->engines,
@@ -455,9 +453,7 @@ static stk_status open_jpeg(cuda_decoder *d, stk_error *err) {
         return status;
     }
     cuda_jpeg *j = &d->jpeg;
-    int result = d->config.by_processors
-                     ? CUDA_JPEG_NO_SUCH_WAY
-                     : j->create(CUDA_JPEG_BY_ENGINES, NULL, NULL, 0, &d->tools.handle);
+    int result = j->create(CUDA_JPEG_BY_ENGINES, NULL, NULL, 0, &d->tools.handle);
     if (result == CUDA_JPEG_GOOD) {
         bool told = j->engines != NULL &&
                     j->engines(d->tools.handle, &engines, &cores) == CUDA_JPEG_GOOD && engines > 0;

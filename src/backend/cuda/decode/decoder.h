@@ -22,7 +22,6 @@ typedef struct cuda_decoder_config {
     cuda_context context;            /* current in the calling thread */
     cuda_pointer memory;             /* borrowed: stk_cuda_decoder_own_bytes() */
     size_t memory_bytes;
-    bool by_processors; /* for tests: as on a GPU without engines */
 } cuda_decoder_config;
 
 /* Bytes of device memory that a decoder needs on a GPU with so much memory, and the part of them

@@ -13,9 +13,6 @@
 /* Every block of memory begins at a multiple of this. */
 #define ALIGN ((size_t)256)
 
-/* CU_MEMHOSTALLOC_PORTABLE: memory that any thread may use. */
-enum { HOST_PORTABLE = 1 };
-
 /* So many pictures make nvJPEG take all memory that it works with. */
 #define WARM_PICTURES 16
 
@@ -30,10 +27,6 @@ static size_t aligned(size_t bytes) {
 
 size_t stk_cuda_group_bytes(size_t pixel_bytes) {
     return TABLE_BYTES + aligned(pixel_bytes);
-}
-
-size_t stk_cuda_group_host_bytes(void) {
-    return TABLE_BYTES + FILE_BYTES;
 }
 
 size_t stk_cuda_group_most_bytes(void) {
@@ -52,7 +45,7 @@ stk_status stk_cuda_group_open(cuda_group *g, const cuda_decode_tools *tools, cu
         result = d->event_new(&g->ended, CUDA_EVENT_NO_TIMING | CUDA_EVENT_BLOCKING);
     }
     if (result == CUDA_GOOD) {
-        result = d->host_take(&host, stk_cuda_group_host_bytes(), HOST_PORTABLE);
+        result = d->host_take(&host, TABLE_BYTES + FILE_BYTES, CUDA_HOST_PORTABLE);
     }
     stk_status status = stk_cuda_check(d, result, "opening the decoder of the GPU", err);
     if (status != STK_OK) {

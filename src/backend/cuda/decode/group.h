@@ -48,9 +48,8 @@ typedef struct cuda_group {
     bool failed[CUDA_GROUP_PICTURES]; /* nvJPEG did not decode it */
 } cuda_group;
 
-/* Device memory of a group whose pixels take so many bytes, and pinned memory of any. */
+/* Device memory of a group whose pixels take so many bytes. */
 size_t stk_cuda_group_bytes(size_t pixel_bytes);
-size_t stk_cuda_group_host_bytes(void);
 
 /* Larger files are refused. */
 size_t stk_cuda_group_most_bytes(void);

@@ -41,6 +41,7 @@ enum {
     CUDA_EVENT_BLOCKING = 1,        /* a thread that waits for it sleeps */
     CUDA_EVENT_NO_TIMING = 2,
     CUDA_STREAM_NON_BLOCKING = 1,
+    CUDA_HOST_PORTABLE = 1,   /* CU_MEMHOSTALLOC_PORTABLE: any thread may use the memory */
     CUDA_STREAM_FIRST = -100, /* the highest priority: numbers below the lowest stand for it */
     CUDA_CAPTURE_THREAD_LOCAL = 1
 };

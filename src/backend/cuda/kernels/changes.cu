@@ -30,18 +30,15 @@
 #define BLEND_BITS 5
 #define HUE_BITS 4
 
+#include "pixel_words.cuh"
+
 /* ---- four pixels ---- */
 
 /* Loads a unit of pixels. Of the last unit, bytes beyond the picture are zeros. */
 DEVICE void take_unit(int size, const u8 *pixels, u32 unit, u8 *bytes /* 3 * TOGETHER */) {
     const u8 *from = pixels + 3 * TOGETHER * unit;
     if (unit < PIXELS / TOGETHER) {
-        UNROLL for (int k = 0; k < 3; k++) {
-            u32 word = ((const u32 *)from)[k];
-            UNROLL for (int i = 0; i < 4; i++) {
-                bytes[4 * k + i] = (u8)(word >> (8 * i));
-            }
-        }
+        words_to_bytes(from, bytes);
     } else {
         UNROLL for (int k = 0; k < 3 * TOGETHER; k++) {
             bytes[k] = 0;
@@ -55,10 +52,7 @@ DEVICE void take_unit(int size, const u8 *pixels, u32 unit, u8 *bytes /* 3 * TOG
 DEVICE void put_unit(int size, const u8 *bytes /* 3 * TOGETHER */, u8 *pixels, u32 unit) {
     u8 *to = pixels + 3 * TOGETHER * unit;
     if (unit < PIXELS / TOGETHER) {
-        UNROLL for (int k = 0; k < 3; k++) {
-            ((u32 *)to)[k] = bytes[4 * k] | (u32)bytes[4 * k + 1] << 8 |
-                             (u32)bytes[4 * k + 2] << 16 | (u32)bytes[4 * k + 3] << 24;
-        }
+        bytes_to_words(bytes, to);
     } else {
         UNROLL for (int k = 0; k < 3 * TOGETHER; k++) {
             if (k < 3 * (int)(PIXELS % TOGETHER)) {

@@ -23,15 +23,12 @@
 #define PIXELS (SIZE * SIZE)
 #define TOGETHER 4 /* pixels of a thread: 12 bytes, 3 words */
 
+#include "pixel_words.cuh"
+
 /* Loads the bytes of `pixels` pixels, at most TOGETHER; zeros for the rest. */
 DEVICE void take_pixels(const u8 *p, int pixels, u8 *bytes /* 3 * TOGETHER */) {
     if (PIXELS % TOGETHER == 0 && (u64)p % 4 == 0) {
-        UNROLL for (int k = 0; k < 3; k++) {
-            u32 word = ((const u32 *)p)[k];
-            UNROLL for (int i = 0; i < 4; i++) {
-                bytes[4 * k + i] = (u8)(word >> (8 * i));
-            }
-        }
+        words_to_bytes(p, bytes);
     } else {
         UNROLL for (int k = 0; k < 3 * TOGETHER; k++) {
             bytes[k] = 0;

@@ -1,6 +1,6 @@
 /*
  * pictures.cu - from the planes of a JPEG to the square that a network sees. The launches are those
- * of decode/group.c; blockIdx.y is the picture. All arithmetic is that of the CPU, on integers: of
+ * of decode/picture_kernels.c; blockIdx.y is the picture. All arithmetic is that of the CPU, on integers: of
  * libjpeg's upsampling and conversion of colours, and of image/resample.
  *
  * Defines of picture_square: DOWN_SHIFT and ACROSS_SHIFT are those of image/resample/kernels.h.
@@ -62,6 +62,8 @@ DEVICE int colour_at(const cuda_picture *p, int plane, int x, int y) {
 /* Pixels of a thread: 12 bytes, 3 words. */
 #define TOGETHER 4
 
+#include "pixel_words.cuh"
+
 DEVICE void put_pixel(const cuda_picture *p, int x, int y, u8 *to) {
     int light = ((const u8 *)p->planes[0] + (u64)y * p->pitch[0])[x];
     int red = light, green = light, blue = light;
@@ -83,17 +85,14 @@ DEVICE void put_pixel(const cuda_picture *p, int x, int y, u8 *to) {
 KERNEL picture_rgb(const cuda_picture *pictures) {
     const cuda_picture *p = pictures + blockIdx.y;
     for (int row = blockIdx.x; row < p->rows; row += gridDim.x) {
-        u32 *to = (u32 *)((u8 *)p->rgb + (u64)row * p->rgb_pitch);
+        u8 *to = (u8 *)p->rgb + (u64)row * p->rgb_pitch;
         for (int at = threadIdx.x; TOGETHER * at < p->columns; at += blockDim.x) {
             u8 bytes[3 * TOGETHER];
             UNROLL for (int k = 0; k < TOGETHER; k++) {
                 int x = min(p->left + TOGETHER * at + k, p->width - 1);
                 put_pixel(p, x, p->top + row, bytes + 3 * k);
             }
-            UNROLL for (int k = 0; k < 3; k++) {
-                to[3 * at + k] = bytes[4 * k] | (u32)bytes[4 * k + 1] << 8 |
-                                 (u32)bytes[4 * k + 2] << 16 | (u32)bytes[4 * k + 3] << 24;
-            }
+            bytes_to_words(bytes, to + 3 * TOGETHER * at);
         }
     }
 }
